@@ -24,6 +24,7 @@ const FINISHED: &[&str] = &[
     "crates/app",
     "crates/builtin",
     "crates/check",
+    "crates/cli",
     "crates/config",
     "crates/core",
     "crates/engine",

@@ -216,7 +216,7 @@ fn phase_hint(goal: GoalId, phase: &str, event: &str) -> Option<Hint> {
     match phase {
         "done" => Some([("see what was proven", Action::Show(goal))].into()),
         "failed" | "escalated" | "cancelled" | "unproven" => {
-            (event == "run").then(|| [("open it again", Action::Retry(goal))].into())
+            (event == "run").then(|| [("reopen it", Action::Retry(goal))].into())
         }
         "paused" => (event != "pause").then(|| [("continue it", Action::Resume(Some(goal)))].into()),
         _ => Some(Hint::of_unfinished(goal)),
@@ -231,7 +231,7 @@ fn removal_hint(goal: GoalId, error: &RemovalError) -> Option<Hint> {
         }
         RemovalError::Unmerged { .. } => {
             let keep = "or remove the goal and keep the work under a private ref";
-            Some([("take it", Action::Merge(goal)), ("look at it", Action::Diff(goal)), (keep, force)].into())
+            Some([("merge it", Action::Merge(goal)), ("see the changes", Action::Diff(goal)), (keep, force)].into())
         }
         RemovalError::Submodules { workspace, .. } => {
             let place = workspace.display();

@@ -1,4 +1,4 @@
-//! Removing what nobody needs any more, and never work.
+//! Removes leftovers, and never work.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::error::Error;
 pub struct Leftovers {
     /// What was found.
     pub findings: Findings,
-    /// For how long logs and conversations are kept.
+    /// The age at which logs and conversations are removed.
     pub retention: Duration,
     /// Settings without effect.
     pub warnings: Vec<Warning>,
@@ -46,8 +46,8 @@ impl Leftovers {
     }
 }
 
-/// Removes leftovers, or finds them in a dry run. Logs and conversations must be older than `older_than`, or than the
-/// configuration has it. `progress` is told how many goals were looked at, and how many there are.
+/// Removes leftovers, or finds them in a dry run. Logs and conversations must be older than `older_than`, or than the age
+/// in the configuration. `progress` gets how many goals were looked at, and how many there are.
 pub async fn remove_leftovers(
     context: &Context,
     older_than: Option<Duration>,

@@ -39,7 +39,7 @@ pub(crate) async fn begin(
     checks: &[Check],
 ) -> Result<Beginning, Error> {
     if let Some(base) = base {
-        return Err(Error::usage(format!("work in place begins with what is there, not with `{base}`"))
+        return Err(Error::usage(format!("work in place starts from the present files, not from `{base}`"))
             .hint("leave the base out, or work in a clone (`mode = \"clone\"`)"));
     }
     let repository = match Repository::discover(&context.directory) {
@@ -120,7 +120,7 @@ fn refuse_wide(context: &Context, folder: &Path) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(Error::usage(format!("{} is too wide to work in place: it holds {what}", folder.display()))
+    Err(Error::usage(format!("{} is too much to work on in place: it holds {what}", folder.display()))
         .hint("go to the folder of the project first"))
 }
 

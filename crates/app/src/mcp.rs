@@ -69,13 +69,13 @@ impl McpBridge {
     async fn call(&self, tool: Tool, arguments: Value) -> Value {
         let word = match tool.word(arguments) {
             Ok(word) => word,
-            Err(wrong) => return said(&wrong, true),
+            Err(wrong) => return reply(&wrong, true),
         };
         match speak_for_agent(&self.engines, self.goal, &self.token, &word).await {
-            Ok(Some(Reply::Accepted)) => said(tool.done(), false),
-            Ok(Some(Reply::Refused { why })) => said(&format!("refused: {why}"), true),
-            Ok(_) => said("nobody drives this goal at the moment; try again in a minute", true),
-            Err(error) => said(&format!("Towline cannot be reached: {error}"), true),
+            Ok(Some(Reply::Accepted)) => reply(tool.done(), false),
+            Ok(Some(Reply::Refused { why })) => reply(&format!("refused: {why}"), true),
+            Ok(_) => reply("no engine is running this goal now; try again in a minute", true),
+            Err(error) => reply(&format!("Towline cannot be reached: {error}"), true),
         }
     }
 }
@@ -90,7 +90,7 @@ fn initialize(params: &Value) -> Value {
     })
 }
 
-/// What a tool says; a mistake of the agent's is for the agent to read, not an error of the protocol.
-fn said(text: &str, is_error: bool) -> Value {
+/// The result of a tool call. A mistake of the agent is a result that it can read, not an error of the protocol.
+fn reply(text: &str, is_error: bool) -> Value {
     json!({"content": [{"type": "text", "text": text}], "isError": is_error})
 }

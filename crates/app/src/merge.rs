@@ -177,7 +177,7 @@ impl Work {
         let into = request.into.as_deref();
         let own = record.state.workspace.as_ref().and_then(|workspace| workspace.branch.as_deref());
         if into.is_some() && into == own {
-            return Err(Error::usage("this is the branch that the goal itself ends as")
+            return Err(Error::usage("this is the goal's own branch")
                 .hint([("name a branch of yours", Action::GiveBranch)]));
         }
         let base = &record.goal.workspace.base;
@@ -230,7 +230,7 @@ fn refuse_unfinished(record: &GoalRecord, unproven: bool) -> Result<(), Error> {
         Phase::Done => Ok(()),
         Phase::Unproven if unproven => Ok(()),
         Phase::Unproven => Err(refused("it has no checks, so nobody knows whether its work holds")
-            .hint([("look at it", Action::Diff(goal)), ("then", Action::MergeUnproven(goal))])),
+            .hint([("see the changes", Action::Diff(goal)), ("then", Action::MergeUnproven(goal))])),
         phase if !phase.is_settled() => {
             Err(refused("there is nothing proven to merge yet").hint(Hint::of_unfinished(goal)))
         }

@@ -39,7 +39,7 @@ pub fn next_steps(record: &GoalRecord, driven: bool, settings: Option<&AgentSett
             ];
         }
         Phase::Failed { reason: FailureReason::Budget { axis } } => {
-            steps.push(step("go on", Action::RaiseBudget(goal, *axis)));
+            steps.push(step("continue it", Action::RaiseBudget(goal, *axis)));
         }
         Phase::Escalated { reason } => {
             steps.extend(way_out_of(record, reason, settings));
@@ -47,16 +47,16 @@ pub fn next_steps(record: &GoalRecord, driven: bool, settings: Option<&AgentSett
                 EscalationReason::Unanswered { .. } if open > 0 => Action::Continue(goal),
                 _ => Action::Retry(goal),
             };
-            steps.push(step("then go on", go_on));
+            steps.push(step("then continue it", go_on));
         }
         Phase::Paused { .. } => steps.push(step("resume it", Action::Resume(Some(goal)))),
         Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven => {
-            steps.push(step("go on", Action::Retry(goal)));
+            steps.push(step("continue it", Action::Retry(goal)));
         }
         _ => {}
     }
     steps.extend(about_the_work(record));
-    steps.push(step("see the story", Action::Log(goal)));
+    steps.push(step("see the log", Action::Log(goal)));
     steps
 }
 
@@ -80,7 +80,9 @@ fn way_out_of(
             let permit = format!("add {rule:?} to `allow` of [agents.{agent}], or take it out of `deny`");
             Some(step("permit it", permit))
         }
-        EscalationReason::NoProgress { .. } => Some(step("say what it misses", Action::Tell(record.goal.id))),
+        EscalationReason::NoProgress { .. } => {
+            Some(step("give the agent a hint", Action::Tell(record.goal.id)))
+        }
         _ => None,
     }
 }
@@ -88,17 +90,17 @@ fn way_out_of(
 fn about_the_work(record: &GoalRecord) -> Vec<NextStep> {
     let goal = record.goal.id;
     let Some(workspace) = &record.state.workspace else { return Vec::new() };
-    let mut steps = vec![step("see the change", Action::Diff(goal))];
+    let mut steps = vec![step("see the changes", Action::Diff(goal))];
     let path = workspace.path.clone();
     match (&record.state.phase, &record.state.merged) {
         _ if record.goal.workspace.mode.is_in_place() => {
             steps.push(step("the work is in", path));
             steps.push(step("undo it", Action::Restore(goal)));
         }
-        (Phase::Done | Phase::Unproven, Some(_)) => steps.push(step("tidy up", Action::Remove(goal))),
-        (Phase::Done, None) => steps.push(step("take it", Action::Merge(goal))),
-        (Phase::Unproven, None) => steps.push(step("take it as it is", Action::MergeUnproven(goal))),
-        _ => steps.push(step("the work is kept in", path)),
+        (Phase::Done | Phase::Unproven, Some(_)) => steps.push(step("remove the goal", Action::Remove(goal))),
+        (Phase::Done, None) => steps.push(step("merge it", Action::Merge(goal))),
+        (Phase::Unproven, None) => steps.push(step("merge it unproven", Action::MergeUnproven(goal))),
+        _ => steps.push(step("the work is in", path)),
     }
     steps
 }

@@ -79,7 +79,7 @@ pub struct Notifier {
     /// None when the user wants no notifications.
     command: Option<String>,
     secrets: KnownSecrets,
-    /// Told why a command failed.
+    /// Called with the reason if a command failed.
     warn: fn(&str),
     running: JoinSet<()>,
     /// Ends the commands that are running.

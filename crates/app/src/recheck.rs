@@ -113,7 +113,7 @@ fn recorded(record: &GoalRecord) -> Result<&Verdict, Error> {
     let (goal, id) = (record.goal.id, record.goal.id.short());
     if record.goal.checks.is_empty() {
         return Err(Error::usage(format!("goal {id} has no checks: there is nothing to verify"))
-            .hint([("look at its work", Action::Diff(goal))]));
+            .hint([("see the changes", Action::Diff(goal))]));
     }
     if !record.state.phase.is_settled() {
         let phase = record.state.phase.name();

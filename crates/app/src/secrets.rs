@@ -90,7 +90,7 @@ fn string_masked<'a>(literal: &'a str, mask: &Mask) -> Cow<'a, str> {
     }
 }
 
-/// Adds a string that says the same and does nothing to a terminal.
+/// Adds a string with the same value and without effect on a terminal.
 fn escape_into(shown: &mut String, literal: &str) {
     for c in literal.chars() {
         if misleads(c) {

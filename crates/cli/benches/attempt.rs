@@ -3,7 +3,7 @@
 //! `cargo xtask bench` runs it. The agent is `echo`, the check is `true`, and the project is small: what is left is
 //! Towline's own. The parts are read off the goal's log; the whole is wall time of the release program.
 
-#![expect(clippy::expect_used, reason = "a bench that cannot measure says why and ends")]
+#![expect(clippy::expect_used, reason = "a bench that cannot measure ends with the reason")]
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -64,7 +64,7 @@ fn desk() -> Desk {
 
 fn in_a_small_repository() {
     let desk = desk();
-    // The first one makes the state folder and its database, and stores what the check says about the base.
+    // The first run creates the state folder and its database, and stores the result of the check on the base.
     run(&desk);
     let runs: Vec<Run> = (0..TIMES).map(|_| run(&desk)).collect();
     let middle = |of: &dyn Fn(&Run) -> f64| median(runs.iter().map(of));

@@ -3,7 +3,7 @@
 //!
 //! `cargo xtask bench` runs it. The model is scripted and on this machine, so its own time is that of a bare request.
 
-#![expect(clippy::expect_used, reason = "a bench that cannot measure says why and ends")]
+#![expect(clippy::expect_used, reason = "a bench that cannot measure ends with the reason")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -142,7 +142,7 @@ fn main() -> std::io::Result<()> {
     let reads = Rule::when(Matcher::prompt_contains("look"))
         .reply(Reply::tool("read", json!({"path": "notes.txt"})))
         .then(Reply::text("Seen."));
-    // A rule goes on with its last reply, so each turn that looks needs a call of its own.
+    // A rule repeats its last reply, so each turn that reads needs a call of its own.
     let reads = (0..TIMES).fold(reads, |rule, _| {
         rule.then(Reply::tool("read", json!({"path": "notes.txt"}))).then(Reply::text("Seen."))
     });

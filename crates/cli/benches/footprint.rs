@@ -1,8 +1,8 @@
 //! What Towline takes of the machine: memory and waiting of what runs beside an agent, and the program itself.
 //!
-//! `cargo xtask bench` runs it. The agent says nothing and sleeps; neither the engine nor the supervisor has anything to do.
+//! `cargo xtask bench` runs it. The agent prints nothing and sleeps; neither the engine nor the supervisor has anything to do.
 
-#![expect(clippy::expect_used, reason = "a bench that cannot measure says why and ends")]
+#![expect(clippy::expect_used, reason = "a bench that cannot measure ends with the reason")]
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -31,10 +31,10 @@ fn main() {
 fn idle() {
     let desk = Desk::new();
     desk.configure("[defaults]\nagents = [\"silent\"]\n[agents.silent]\nkind = \"command\"\ncommand = [\"sleep\", \"600\"]\n");
-    let mut command = desk.command(["run", "say nothing", "--check", "true"]);
+    let mut command = desk.command(["run", "print nothing", "--check", "true"]);
     let mut towline = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("towline starts");
     let marker = desk.home.marker();
-    let shim = wait_for_some(LIMIT, "the supervisor", || {
+    let supervisor = wait_for_some(LIMIT, "the supervisor", || {
         processes_with(&marker).iter().find(|found| found.command.starts_with("sleep "))?;
         let dir = desk.home.towline().join(format!("attempts/{}/1", desk.only_goal()));
         towline_process::supervisor_process(&dir).expect("its identity").map(|supervisor| supervisor.pid)
@@ -46,12 +46,12 @@ fn idle() {
         std::thread::sleep(Duration::from_millis(500));
         (work_of(engine) == before).then_some(())
     });
-    let before = (work_of(engine), work_of(shim));
+    let before = (work_of(engine), work_of(supervisor));
     let begun = Instant::now();
     std::thread::sleep(WATCHED);
     let seconds = begun.elapsed().as_secs_f64();
-    let after = (work_of(engine), work_of(shim));
-    let (pss, engine_pss) = (pss_of(shim), pss_of(engine));
+    let after = (work_of(engine), work_of(supervisor));
+    let (pss, engine_pss) = (pss_of(supervisor), pss_of(engine));
     towline.kill().and_then(|()| towline.wait()).expect("towline ends");
     drop(desk);
 

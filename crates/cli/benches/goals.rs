@@ -3,7 +3,7 @@
 //! `cargo xtask bench` runs it. Each size has a state directory of its own, filled through the store with goals that have ended
 //! after three attempts. The commands are timed in turns, so that a busy moment of the machine meets all sizes.
 
-#![expect(clippy::expect_used, reason = "a bench that cannot measure says why and ends")]
+#![expect(clippy::expect_used, reason = "a bench that cannot measure ends with the reason")]
 
 #[path = "../tests/support/mod.rs"]
 mod support;

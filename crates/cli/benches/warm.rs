@@ -3,7 +3,7 @@
 //! `cargo xtask bench` runs it. The dependencies are those of this workspace, at the versions of its lock file, so that cargo
 //! needs no network. Each of two goals has an agent that changes one line, and a test that always fails.
 
-#![expect(clippy::expect_used, reason = "a bench that cannot measure says why and ends")]
+#![expect(clippy::expect_used, reason = "a bench that cannot measure ends with the reason")]
 
 #[path = "../tests/support/mod.rs"]
 mod support;

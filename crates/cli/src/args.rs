@@ -37,11 +37,11 @@ Exit codes:
   0 done · 1 internal error · 2 wrong usage or configuration · 3 failed
   4 a person is needed · 5 not found · 6 unproven (no checks) · 130 cancelled · 143 paused
 
-State is kept in $TOWLINE_HOME, or else in towline/ below
-$XDG_STATE_HOME or ~/.local/state. --log FILE appends each decision of the
+State is in $TOWLINE_HOME, or in towline/ below $XDG_STATE_HOME
+(default: ~/.local/state). --log FILE appends each decision of the
 engine to FILE.";
 
-/// The command line without what is hidden, for everything that is made from it.
+/// The command line without hidden commands, for completions and manual pages.
 pub(crate) fn visible() -> clap::Command {
     let all = Args::command();
     let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect::<Vec<_>>();
@@ -53,7 +53,7 @@ pub(crate) fn visible() -> clap::Command {
         .subcommands(shown)
 }
 
-/// Names the commands for words that people use for them elsewhere.
+/// Suggests commands for words that other tools use.
 pub(crate) fn with_suggestions(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
     let commands: &[&str] = match word.as_str() {
@@ -76,123 +76,124 @@ pub(crate) fn with_suggestions(mut error: clap::Error) -> clap::Error {
 pub(crate) enum Command {
     /// Drive an agent until your checks pass
     ///
-    /// The agent works in a private clone; your checkout is not touched, unless you want it to work there (--in-place).
-    /// After each attempt Towline itself runs the checks on a clean checkout of the agent's work, and gives the agent what
-    /// failed. The goal is done when all checks pass. When it ends, its work becomes a branch in your repository.
+    /// The agent works in a private clone; your checkout is not touched, unless you ask for it with --in-place.
+    /// After each attempt Towline itself runs the checks on a clean checkout of the agent's work, and sends the failures to
+    /// the agent. The goal is done when all checks pass. When it ends, its work becomes a branch in your repository.
     Run(Run),
     /// Watch a failing sample project being fixed, with nothing but this program and git
     Demo(RunFormat),
     /// Write a towline.toml that fits this project and the agents that are installed
     ///
-    /// Looks for what the project is built and tested with (cargo, npm and its kin, pytest, go, make) and writes a
-    /// commented file at the top of the repository. Starts no agent and changes nothing else.
+    /// Detects how the project is built and tested (cargo, npm, pnpm, yarn, bun, pytest, go, Maven, Gradle, make, just) and
+    /// writes a commented file to the root of the repository. Starts no agent and changes nothing else.
     Init(crate::commands::init::Init),
-    /// Say whether Towline can work here, and what to do where it cannot
+    /// Check whether Towline can work here, and print how to fix problems
     ///
-    /// Looks at the agents, git, what is stored, the configuration and the system. Changes nothing and needs no
-    /// network. Exits with 0 when nothing is wrong, and with 4 when something must be fixed.
+    /// Checks the agents, git, the state directory, the configuration and the system. Changes nothing and needs no
+    /// network. Exits with 0 if nothing is wrong, and with 4 if something must be fixed.
     Doctor(OutputFormat),
-    /// List the agents in order of preference, and say what one of them can do
+    /// List the agents in order of preference, or check one of them
     ///
-    /// Starts no agent but to ask for its version: it costs nothing and needs no network.
+    /// Starts agents only to ask for their version. That costs nothing and needs no network.
     Agents(Agents),
-    /// List the goals of this repository, the newest first
+    /// List the goals of this repository, newest first
     ///
-    /// Outside of a repository, the goals of all repositories are listed.
+    /// Outside of a repository, list the goals of all repositories.
     Ls(Ls),
     /// Show everything about a goal
     Show(Show),
     /// Show the live view of a goal that another process runs
     ///
-    /// What you type there answers questions. Ctrl-C leaves the view; the goal keeps running.
+    /// Type a line to answer a question or to send a message. Ctrl-C leaves the view; the goal keeps running.
     #[command(visible_alias = "watch")]
     Attach(Attach),
-    /// Show what happened to a goal
+    /// Print the log of a goal
     Logs(Logs),
-    /// Show what a goal changed
+    /// Print the changes of a goal
     Diff(Diff),
-    /// Replay an attempt from the raw bytes that its agent left
+    /// Replay an attempt from the raw output of its agent
     ///
-    /// The bytes are read anew, as they were while the agent ran, and held against what was stored of them then. Starts
-    /// nothing and changes nothing.
+    /// Reads the output again, and compares the events with those that were stored while the agent ran. Starts nothing and
+    /// changes nothing.
     Replay(crate::commands::replay::Replay),
     /// List open questions
     Questions(OutputFormat),
-    /// Answer what an agent asks
+    /// Answer a question of an agent
     ///
-    /// An option may be given by its number or its label; other words are welcome, too. A permission is given by `yes`
-    /// and refused by `no`, with what the agent should do instead if you like. An agent that still waits hears the
-    /// answer at once; otherwise it is called again with it.
+    /// Name an option by its number or label, or write an answer of your own. Allow a permission with `yes`, and refuse
+    /// it with `no`, optionally followed by what the agent should do instead. An agent that is waiting gets the answer at
+    /// once; otherwise it is started again with it.
     Answer(Answer),
-    /// Say something to the agent that works on a goal
+    /// Send a message to the agent that works on a goal
     ///
-    /// It hears it within its turn, as soon as its running tool has ended, or else when its turn is over: `towline agents
-    /// check NAME` says which (steering). An agent that does not run hears it first thing. A goal that sleeps or needs a person goes on with it.
+    /// The agent gets it as soon as its running tool has ended, or when its turn is over: `towline agents check NAME` shows
+    /// which (steering). An agent that is not running gets it with its next prompt. A goal that sleeps or needs a person
+    /// continues with it.
     Tell(Tell),
     /// End a goal and everything that runs for it
     Cancel(OneGoal),
-    /// Interrupt a goal so that it can be resumed later
+    /// Pause a goal, to be resumed later
     ///
-    /// Ends everything that runs for the goal and keeps its session, its work and its questions. This costs neither an attempt
-    /// nor an error. SIGTERM does the same to a running `towline run`.
+    /// Ends everything that runs for the goal. Its session, work and questions stay. A pause counts neither as an attempt
+    /// nor as an error. SIGTERM pauses the goal of a running `towline run`.
     Pause(OneGoal),
     /// Resume a paused goal in its session
     ///
-    /// A goal that waits, for a quota or for a provider that does not answer, stops waiting.
+    /// A goal that waits for a quota, or for a provider that does not answer, stops waiting.
     Resume(Resume),
-    /// Open an ended goal again and continue it
+    /// Reopen an ended goal and continue it
     ///
-    /// A goal that waits, for a quota or for a provider that does not answer, stops waiting.
+    /// A goal that waits for a quota, or for a provider that does not answer, stops waiting.
     Retry(Retry),
-    /// Take a goal's proven work into your branch
+    /// Merge a goal's verified commit into your branch
     ///
-    /// Merges exactly the commit that was proven into what your checkout has checked out: by a fast-forward, or, when the
-    /// branch has moved on, by a merge commit, on which the checks are run first. Nothing is ever left half done: what
-    /// cannot be merged is refused, with what to do about it.
+    /// Merges exactly the verified commit into the branch that is checked out: by a fast-forward, or, if the branch has
+    /// new commits, by a merge commit, on which the checks run first. If the merge is not possible, nothing is changed,
+    /// and Towline prints what to do.
     Merge(Merge),
     /// Push a goal's verified commit to a remote
     ///
-    /// The commit that was proven becomes the goal's branch there, without a merge. What the remote answers is printed: most
-    /// hosts answer with the link that opens a pull request.
+    /// The verified commit becomes the goal's branch there, without a merge. The answer of the remote is printed; most
+    /// hosts answer with the address that opens a pull request.
     Push(Push),
-    /// Run a goal's checks again on what it stands for, and compare
+    /// Run a goal's checks again on the verified commit, and compare
     ///
-    /// The checks are those that the goal was created with, on the very commit that the recorded verdict speaks about, in a
-    /// clean checkout. What becomes of it stands in the goal's log; the goal itself stays what it is.
+    /// Runs the goal's checks in a clean checkout of the commit that the recorded verdict is about. The result is recorded in
+    /// the goal's log; the goal's phase does not change.
     Verify(Verify),
-    /// Put your files back as they were before a goal worked on them in place
+    /// Restore your files as they were before a goal worked on them in place
     ///
-    /// All of them, or those at the paths that are named; ignored files are in no snapshot and stay. Your commits, branches
-    /// and index stay, too. What the goal left is kept, and can be looked at with `towline diff`.
+    /// Restores all files, or those at the given paths. Ignored files are in no snapshot and stay, and so do your commits,
+    /// branches and index. The files of the goal are preserved: `towline diff` shows them.
     Restore(Restore),
-    /// Remove goals with their workspaces, branches and logs, but never work that is not merged
+    /// Remove goals with their workspaces, branches and logs, but never unmerged work
     Rm(Rm),
-    /// Clear away what nobody needs any more, but never work
+    /// Remove files that are not needed any more, but never work
     Gc(Gc),
-    /// Towline's own tools for an agent, as an MCP server on standard input and output
+    /// Serve Towline's own tools to an agent, over MCP on standard input and output
     ///
-    /// Agents that Towline starts are given it: `ask`, `sleep`, `progress` and `submit`, each for the agent's own goal, as
+    /// Agents that Towline starts have it: `ask`, `sleep`, `progress` and `submit`, each for the agent's own goal, as
     /// long as its attempt lives.
     Mcp,
-    /// The built-in agent: works over the API of a model, and speaks the Agent Client Protocol on standard input and output
+    /// Run the built-in agent, which uses the API of a model, over the Agent Client Protocol on standard input and output
     ///
-    /// Any ACP client can start it, Towline among them. It reads and changes files and runs commands in the directory of
-    /// its session. In its mode `ask`, the default, it asks the client before it changes anything; in `bypass` it does not.
+    /// Any ACP client can start it. It reads and changes files and runs commands in the directory of its session. In its
+    /// mode `ask`, the default, it asks the client before it changes anything; in `bypass` it does not.
     Acp(Acp),
-    /// Print a script that completes towline's command line in your shell
+    /// Print a completion script for your shell
     Completions(crate::commands::completions::Completions),
     /// Print the manual page of towline, or write the pages of all commands
     Man(crate::commands::man::ManPages),
-    /// What a word of the command line can be, for the scripts of `completions`
+    /// List the possible values of an argument, for completion scripts
     #[command(hide = true)]
     Complete(crate::commands::completions::Complete),
-    /// The scripted agent
+    /// Run the scripted agent
     #[command(hide = true)]
     Script(Script),
 }
 
 impl Command {
-    /// Whether an agent starts it, or is it: then the process has no more than the agent's own environment.
+    /// Whether it runs as an agent or for one: then the process has only the agent's environment.
     pub(crate) fn is_agents(&self) -> bool {
         matches!(self, Self::Mcp | Self::Acp(_) | Self::Script(_))
     }
@@ -221,14 +222,14 @@ Examples:
   towline run \"make the linter happy\" --check \"npm run lint\" --check \"npm test\" --budget usd=2
   towline run - --check \"make test\" < goal.txt
   towline run --file goals/login.md        the goal and its settings are in a file
-  towline run --goal 1a2b3c4d              go on with a goal that was left")]
+  towline run --goal 1a2b3c4d              resume a goal")]
 pub(crate) struct Run {
-    /// What is to be done, in plain words; `-` reads it from standard input
+    /// The task, in plain words; `-` reads it from standard input
     #[arg(required_unless_present_any = ["goal", "file"], conflicts_with = "goal")]
     pub(crate) prompt: Vec<String>,
     /// A file with the goal and its settings: TOML, or Markdown whose front matter holds the settings
     ///
-    /// The flags win over the file, and the file over the configuration. `--check` replaces the file's checks.
+    /// Flags override the file, and the file overrides the configuration. `--check` replaces the file's checks.
     #[arg(long, value_name = "GOAL.md", conflicts_with = "goal")]
     pub(crate) file: Option<PathBuf>,
     /// A command that must exit with 0 on a clean checkout of the work; may be given several times
@@ -253,8 +254,7 @@ pub(crate) struct Run {
     pub(crate) include_dirty: bool,
     /// Let the agent work in your own directory instead of a private clone; it need not be in a git repository
     ///
-    /// Nothing keeps the agent and you apart then: your files are changed right away. What was there before is kept, and
-    /// `towline restore ID` puts it back.
+    /// The agent changes your files right away. Towline takes a snapshot first, and `towline restore ID` restores it.
     #[arg(long, conflicts_with = "goal")]
     pub(crate) in_place: bool,
     /// Take a snapshot of your files even if they are more than 20,000 or 1 GiB
@@ -266,14 +266,14 @@ pub(crate) struct Run {
     /// Let this goal change a protected path, or a section such as `package.json#scripts`; may be given several times
     #[arg(long, value_name = "PATH", conflicts_with = "goal")]
     pub(crate) unprotect: Vec<String>,
-    /// Go on with an existing goal instead of making one
+    /// Resume an existing goal instead of creating one
     #[arg(long, value_name = "ID")]
     pub(crate) goal: Option<String>,
     #[command(flatten)]
     pub(crate) format: RunFormat,
 }
 
-/// How a foreground run tells what happens.
+/// The output format of a foreground run.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(crate) struct RunFormat {
     /// Print nothing but the goal as JSON at the end
@@ -294,7 +294,7 @@ pub(crate) struct Show {
     pub(crate) json: bool,
 }
 
-/// List goals.
+/// List the goals of a repository.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ls {
     /// List the goals of all repositories
@@ -314,7 +314,7 @@ pub(crate) struct Ls {
 /// The form of the output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OutputFormat {
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -337,9 +337,9 @@ pub(crate) struct Agents {
 /// What to do with an agent.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentsCommand {
-    /// Say what an agent can do, and what is wrong with it
+    /// Show what an agent can do, and what is wrong with it
     ///
-    /// Exits with 0 when nothing is wrong, and with 4 when something must be fixed.
+    /// Exits with 0 if nothing is wrong, and with 4 if something must be fixed.
     Check {
         /// The agent's name in the configuration
         name: String,
@@ -355,21 +355,21 @@ pub(crate) struct Attach {
     pub(crate) format: RunFormat,
 }
 
-/// Show what happened to a goal.
+/// Print the log of a goal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Logs {
     /// The goal's id, a prefix of it, or `@`
     pub(crate) id: String,
-    /// Go on while the goal does
+    /// Keep printing new events until the goal ends
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// The agent's own output, byte for byte and with its secrets, of the last attempt or of `--attempt`
+    /// Print the agent's raw output, secrets included, of the last attempt or of `--attempt`
     #[arg(long, conflicts_with = "json")]
     pub(crate) raw: bool,
     /// With --raw: print the agent's standard error instead of its standard output
     #[arg(long, requires = "raw")]
     pub(crate) stderr: bool,
-    /// Only this attempt
+    /// Print only this attempt
     #[arg(long, value_name = "N")]
     pub(crate) attempt: Option<u32>,
     /// Print each event as a line of JSON
@@ -377,20 +377,20 @@ pub(crate) struct Logs {
     pub(crate) json: bool,
 }
 
-/// Show what a goal changed.
+/// Print the changes of a goal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Diff {
     /// The goal's id, a prefix of it, or `@`
     pub(crate) id: String,
-    /// Only the files and how many lines changed
+    /// Print only the files and how many lines changed
     #[arg(long)]
     pub(crate) stat: bool,
-    /// The bytes as they are, secrets included, as `git apply` needs them
+    /// Print the diff as `git apply` needs it, secrets included
     #[arg(long, conflicts_with = "stat")]
     pub(crate) raw: bool,
 }
 
-/// Answer what an agent asks.
+/// Answer a question of an agent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -403,25 +403,25 @@ Examples:
 pub(crate) struct Answer {
     /// The goal's id, a prefix of it, or `@`
     pub(crate) id: String,
-    /// The answer, or `-` to read it from standard input; where several things are asked, one for each, separated by `;`
+    /// The answer; `-` reads it from standard input. For a question with several parts, separate the answers with `;`
     #[arg(required = true)]
     pub(crate) text: Vec<String>,
-    /// The number of the question, where several are open [default: the first]
+    /// The number of the question, if several are open [default: the first]
     #[arg(long, value_name = "N")]
     pub(crate) question: Option<u32>,
 }
 
-/// Say something to the agent.
+/// Send a message to the agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Tell {
     /// The goal's id, a prefix of it, or `@`
     pub(crate) id: String,
-    /// The words; `-` reads them from standard input
+    /// The message; `-` reads it from standard input
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) text: Vec<String>,
 }
 
-/// A goal.
+/// The arguments of a command on one goal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OneGoal {
     /// The goal's id, a prefix of it, or `@`
@@ -445,7 +445,7 @@ pub(crate) struct Script {
     /// Begin this session.
     #[arg(long, required_unless_present = "resume", conflicts_with = "resume")]
     pub(crate) session: Option<String>,
-    /// Go on with this session.
+    /// Continue this session.
     #[arg(long)]
     pub(crate) resume: Option<String>,
 }

@@ -15,8 +15,7 @@ use crate::prompt::words;
 
 /// What the arguments ask for. The prompt may come from standard input.
 pub(crate) fn request(run: &Run) -> Result<Request, Failure> {
-    const EXAMPLE: &str =
-        "say what is to be done: towline run \"fix the failing test\" --check \"cargo test\"";
+    const EXAMPLE: &str = "describe the task: towline run \"fix the failing test\" --check \"cargo test\"";
     let prompt = match run.prompt.as_slice() {
         [] => None,
         given => Some(words(given, "prompt").map_err(|failure| failure.hint(EXAMPLE))?),

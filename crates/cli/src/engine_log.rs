@@ -13,7 +13,7 @@ use tracing::{Event, Metadata, Subscriber};
 use crate::failure::Failure;
 use crate::output;
 
-/// The name that stands for standard error.
+/// The name for standard error.
 const STANDARD_ERROR: &str = "-";
 
 /// Writes each decision from now on, a line for each, without secrets.
@@ -108,18 +108,18 @@ mod tests {
     #[test]
     fn a_decision_is_one_line_with_its_goal_attempt_and_lease_and_without_secrets() {
         let mut secrets = Secrets::default();
-        secrets.add("API_TOKEN", "kept-out-of-every-log-1234");
+        secrets.add("API_TOKEN", "hidden-in-every-log-1234");
         output::secrets().add(&secrets);
         let buffer = Buffer::default();
         let log = Log { out: Mutex::new(Box::new(buffer.clone())) };
         tracing::subscriber::with_default(log, || {
             let attempt = Some(2_u32);
-            tracing::debug!(target: "towline::engine", goal = "1a2b3c4d", attempt, lease = 3_u64, "failed: kept-out-of-every-log-1234\nat once");
+            tracing::debug!(target: "towline::engine", goal = "1a2b3c4d", attempt, lease = 3_u64, "failed: hidden-in-every-log-1234\nat once");
             tracing::debug!(target: "hyper", "not ours");
         });
         let written = String::from_utf8(buffer.0.lock().expect("unharmed").clone()).expect("text");
         let line = written.strip_suffix('\n').expect("a line");
         assert!(line.ends_with(" at once goal=1a2b3c4d attempt=2 lease=3"), "{line}");
-        assert!(!line.contains("kept-out") && !line.contains('\n'), "{line}");
+        assert!(!line.contains("hidden-in") && !line.contains('\n'), "{line}");
     }
 }

@@ -30,16 +30,16 @@ fn main() -> ExitCode {
     // runtime.
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == SUPERVISOR) {
-        // What stands before the directory tells others whose supervisor it is.
+        // The arguments before the directory identify the supervisor for others.
         return match words.last() {
             Some(directory) => towline_process::supervisor::main(Path::new(&directory)),
             None => ExitCode::from(2),
         };
     }
     towline_workspace::find_git();
-    // Before anything is said.
+    // Before anything is printed.
     context::know_own_secrets();
-    std::panic::set_hook(Box::new(output::say_panic));
+    std::panic::set_hook(Box::new(output::report_panic));
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return refuse(&args::with_suggestions(error)),
@@ -53,14 +53,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what is wrong with the arguments, which are repeated in it; help and the version are no mistakes.
+/// Prints what is wrong with the arguments, or the help or version that was asked for.
 fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         error.exit();
     }
     let words = error.render().to_string();
     let words = words.trim_end();
-    output::say(format_args!("{words}"));
+    output::eprint(format_args!("{words}"));
     if wants_json() {
         let message = words.strip_prefix("error: ").unwrap_or(words);
         output::print_json(Layout::Line, &Failure::usage(message).report());
@@ -70,7 +70,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
 
 /// Prints why the program ends: to a person on standard error, and to a program on standard output.
 fn report(failure: &Failure) {
-    output::say(format_args!("{failure}"));
+    output::eprint(format_args!("{failure}"));
     if wants_json() {
         output::print_json(Layout::Line, &failure.report());
     }

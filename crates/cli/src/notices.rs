@@ -10,12 +10,12 @@ use crate::output;
 
 /// Prints them in their order.
 pub(crate) fn print(notices: &[Notice]) {
-    notices.iter().for_each(|notice| output::say(format_args!("{}", text(notice))));
+    notices.iter().for_each(|notice| output::eprint(format_args!("{}", text(notice))));
 }
 
 /// Prints which settings have no effect.
 pub(crate) fn settings(warnings: &[Warning]) {
-    warnings.iter().for_each(|warning| output::say(format_args!("warning: {warning}")));
+    warnings.iter().for_each(|warning| output::eprint(format_args!("warning: {warning}")));
 }
 
 /// One notice; it may have several lines.
@@ -63,21 +63,21 @@ fn in_place(goal: GoalId, folder: &str, mode: WorkspaceMode) -> String {
     let id = goal.short();
     let lost = match mode {
         WorkspaceMode::InFolder => {
-            "This folder is in no git repository: what is there now is kept by Towline alone. Ignored files are not kept."
+            "This folder is in no git repository: only Towline has a snapshot of its files. Ignored files are not in it."
         }
-        _ => "There is no clone, no branch and nothing to merge. Ignored files are not kept.",
+        _ => "There is no clone, no branch and nothing to merge. Ignored files are not in the snapshot.",
     };
     format!(
         "warning: the agent works in place: it changes your files in {folder} right away.\n         {lost}\n         \
-         To see what it changed: towline diff {id}\n         To put everything back as it is now: towline restore {id}"
+         To see what it changed: towline diff {id}\n         To undo it: towline restore {id}"
     )
 }
 
 fn unrestricted(name: &str, restriction: Restriction, mode: WorkspaceMode) -> String {
     let place = if mode.is_in_place() {
-        "It works in your own folder, and nothing holds it there."
+        "It works in your own folder, and nothing confines it to that folder."
     } else {
-        "Its private clone keeps the work apart; it is no jail."
+        "Its private clone separates its work from yours, but does not confine it."
     };
     let restrict = match restriction {
         Restriction::Otherwise(words) => format!("      {words}"),
@@ -94,6 +94,6 @@ fn unrestricted(name: &str, restriction: Restriction, mode: WorkspaceMode) -> St
                without asking: run any command, read your files and keys, use the network.\n      \
                {place}\n\
          {restrict}\n      \
-               (said once per project)"
+               (shown once per project)"
     )
 }

@@ -20,7 +20,7 @@ use towline_process::is_in_foreground;
 
 use crate::view::{Letters, columns, start_of, use_local_time, wrapped};
 
-/// A terminal with fewer columns, or one that says that it has none, is not written for.
+/// The least width that lines are fitted to. Some terminals report none.
 const NARROWEST: usize = 20;
 
 /// Our own colours: the only orders to a terminal that leave here.
@@ -30,13 +30,13 @@ pub(crate) const COLOURS: [&str; 6] =
 /// The person's home directory, where it is known, and the signs that their terminal can show.
 static PERSON: OnceLock<(String, Letters)> = OnceLock::new();
 
-/// Takes note of the person at the terminal: their home is `~` there, and signs that it may not have are not used.
+/// Sets the home that is shown as `~`, and the characters that the terminal has.
 pub(crate) fn know_person(home: &str, letters: Letters) {
     use_local_time();
     let _ = PERSON.set((home.trim_end_matches('/').to_owned(), letters));
 }
 
-/// A text as it is shown on the person's terminal: paths below their home in short, signs that the terminal can show.
+/// A text for the terminal: with `~` for the home, and only characters that the terminal has.
 pub(crate) fn homely(text: &str) -> String {
     let Some((home, letters)) = PERSON.get().filter(|_| is_terminal()) else { return text.to_owned() };
     let text = if home.is_empty() { text.to_owned() } else { text.replace(&format!("{home}/"), "~/") };
@@ -51,18 +51,18 @@ pub(crate) fn secrets() -> &'static KnownSecrets {
     &SECRETS
 }
 
-/// What hides all secrets that are known.
+/// A mask for all known secrets.
 pub(crate) fn mask() -> Arc<Mask> {
     SECRETS.mask()
 }
 
-/// Says that there is a mistake in Towline, without what must not be shown.
-pub(crate) fn say_panic(panic: &PanicHookInfo<'_>) {
-    say(format_args!("error: {panic}\n  hint: this is a mistake in Towline; what was stored is safe"));
+/// Reports a panic as a bug in Towline, without secrets.
+pub(crate) fn report_panic(panic: &PanicHookInfo<'_>) {
+    eprint(format_args!("error: {panic}\n  hint: this is a bug in Towline; your goals are safe"));
 }
 
-/// Tells a person, on standard error; on a terminal in lines that fit it.
-pub(crate) fn say(text: fmt::Arguments<'_>) {
+/// Prints a message for a person to standard error, on a terminal in lines that fit it.
+pub(crate) fn eprint(text: fmt::Arguments<'_>) {
     let text = clean(&text.to_string());
     let text = match width_of(io::stderr()) {
         Some(width) => text.split('\n').flat_map(|line| wrapped(line, width)).collect::<Vec<_>>().join("\n"),
@@ -71,7 +71,7 @@ pub(crate) fn say(text: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Shows how much of something was looked at, on standard error where that is a terminal, and takes it away at the end.
+/// Shows progress on standard error if that is a terminal, and removes it at the end.
 pub(crate) fn progress(what: &'static str) -> impl Fn(usize, usize) + Send + 'static {
     let is_watched = io::stderr().is_terminal();
     move |done, all| {
@@ -90,13 +90,13 @@ fn progress_text(what: &str, done: usize, all: usize) -> Option<String> {
     (done % EVERY == 0).then(|| format!("\rlooked at {done} of {all} {what}"))
 }
 
-/// Prints a line of a run, on standard output. A run goes on without anybody to read it.
+/// Prints a line of a run to standard output. The run continues even if nobody reads it.
 pub(crate) fn print(text: impl fmt::Display) {
     let _ = writeln!(io::stdout().lock(), "{}", clean(&text.to_string()));
 }
 
-/// A line as it is printed: on a terminal with short paths and in lines that fit it, each broken between words; whole
-/// anywhere else, so that what is said at once stays on one line for programs.
+/// A line as it is printed: on a terminal with short paths, and wrapped between words; elsewhere as one line, for
+/// programs.
 pub(crate) fn fitted(text: &str) -> Vec<String> {
     let text = &*mask().text(text);
     match terminal_width() {
@@ -105,13 +105,13 @@ pub(crate) fn fitted(text: &str) -> Vec<String> {
     }
 }
 
-/// Prints a line for a command that has nothing else to do: once nobody reads it, the command is over.
-pub(crate) fn tell(text: impl fmt::Display) {
+/// Prints a line to standard output, and exits if nobody reads it: the command has nothing else to do.
+pub(crate) fn print_or_exit(text: impl fmt::Display) {
     leave_with_the_reader(writeln!(io::stdout().lock(), "{}", clean(&text.to_string())));
 }
 
-/// Like [`tell`], for bytes as they are.
-pub(crate) fn tell_bytes(bytes: &[u8]) {
+/// Like [`print_or_exit`], for raw bytes.
+pub(crate) fn print_bytes_or_exit(bytes: &[u8]) {
     let mut stdout = io::stdout().lock();
     leave_with_the_reader(stdout.write_all(bytes).and_then(|()| stdout.flush()));
 }
@@ -131,13 +131,13 @@ pub(crate) enum Layout {
     Pretty,
 }
 
-/// Prints the JSON of a run, on standard output. A run goes on without anybody to read it.
+/// Prints the JSON of a run to standard output. The run continues even if nobody reads it.
 pub(crate) fn print_json(layout: Layout, value: &impl Serialize) {
     let _ = writeln!(io::stdout().lock(), "{}", json(layout, value));
 }
 
-/// Prints JSON for a command that has nothing else to do: once nobody reads it, the command is over.
-pub(crate) fn tell_json(layout: Layout, value: &impl Serialize) {
+/// Like [`print_or_exit`], for JSON.
+pub(crate) fn print_json_or_exit(layout: Layout, value: &impl Serialize) {
     leave_with_the_reader(writeln!(io::stdout().lock(), "{}", json(layout, value)));
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
 }
 
 /// Rows of cells, the first of them the names of the columns, which are aligned. On a terminal that is too narrow, those
-/// columns that may go are left out, the first of them first, and the last line says which.
+/// columns that may go are left out, the first of them first, and the last line names them.
 pub(crate) fn table(rows: &[Vec<String>], may_go: &[&str]) -> Vec<String> {
     let mask = mask();
     let hidden = |row: &Vec<String>| row.iter().map(|cell| mask.text(cell).into_owned()).collect();
@@ -250,12 +250,12 @@ fn width_of(stream: impl IsTerminal + AsFd) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|width| *width >= NARROWEST)
 }
 
-/// Whether somebody watches.
+/// Whether standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Whether the terminal is ours now, and not that of a shell which has put us into the background.
+/// Whether this process is in the foreground of the terminal.
 pub(crate) fn is_in_front() -> bool {
     // A terminal that has no such groups cannot be taken away.
     is_in_foreground(io::stdout()).unwrap_or(true)
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_the_same_without_giving_orders() {
+    fn json_keeps_its_value_and_has_no_effect_on_a_terminal() {
         let hostile = "a\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{200b}\u{e0041}\n";
         let line = json(Layout::Line, &hostile);
         assert_eq!(clean(&line), line);
@@ -337,19 +337,19 @@ mod tests {
 
     /// Runs this very test once more in a process of its own, which panics there.
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "what a panic says is seen from outside alone")]
-    fn a_panic_says_no_secret() {
+    #[expect(clippy::disallowed_methods, reason = "the message of a panic is only seen from outside")]
+    fn a_panic_shows_no_secret() {
         const NAME: &str = "TOWLINE_TEST_PANIC_TOKEN";
         const SECRET: &str = "planted-in-a-panic-77f1";
         if let Ok(secret) = std::env::var(NAME) {
             crate::context::know_own_secrets();
-            std::panic::set_hook(Box::new(say_panic));
+            std::panic::set_hook(Box::new(report_panic));
             panic!("it fails with {secret} and ghp_abcdefghijklmnop1234");
         }
         let mut again = std::process::Command::new(std::env::current_exe().expect("this program"));
-        again.args(["--exact", "output::tests::a_panic_says_no_secret", "--nocapture"]).env(NAME, SECRET);
+        again.args(["--exact", "output::tests::a_panic_shows_no_secret", "--nocapture"]).env(NAME, SECRET);
         let ran = again.output().expect("it runs");
-        let [out, err] = [ran.stdout, ran.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+        let [out, err] = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         assert!(!ran.status.success(), "{out}{err}");
         assert!(err.contains("it fails with [masked TOWLINE_TEST_PANIC_TOKEN] and [masked token]"), "{err}");
         assert!(!format!("{out}{err}").contains(SECRET), "{out}{err}");

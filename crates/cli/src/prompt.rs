@@ -20,10 +20,10 @@ pub(crate) fn words(words: &[String], what: &str) -> Result<String, Failure> {
     }
 }
 
-/// The longest message. More than this belongs into a file that the agent is told to read.
+/// The longest message. Longer texts belong in a file that the agent reads.
 const LONGEST_MESSAGE: usize = 256 * 1024;
 
-/// Like [`words`], for something that is said to a working agent.
+/// Like [`words`], for a message to a working agent.
 pub(crate) fn message(given: &[String], what: &str) -> Result<String, Failure> {
     let text = words(given, what)?;
     if text.len() > LONGEST_MESSAGE {
@@ -31,7 +31,7 @@ pub(crate) fn message(given: &[String], what: &str) -> Result<String, Failure> {
             "the {what} has {} bytes; {LONGEST_MESSAGE} are the most",
             text.len()
         ))
-        .hint("put it into a file and tell the agent to read that"));
+        .hint("put it into a file, and name the file in the message"));
     }
     Ok(text)
 }

@@ -1,4 +1,4 @@
-//! What people see of a goal: its story line by line, a steady block below it that says what goes on now, and the end.
+//! What people see of a goal: its story line by line, a block below it with the present state, and the end.
 
 mod asking;
 mod board;
@@ -24,5 +24,5 @@ pub(crate) use line::{columns, start_of, wrapped};
 pub(crate) use live::{LastLine, Live, Prompt, TICK, TypedAs};
 pub(crate) use paint::Paint;
 pub(crate) use question::{how_to_answer, question_lines};
-pub(crate) use story::{PASSED_ONLY_WARM, Story, Telling, in_words, speaks_to_towline};
+pub(crate) use story::{Detail, PASSED_ONLY_WARM, Story, in_words, speaks_to_towline};
 pub(crate) use time::{age, clock_time, use_local_time};

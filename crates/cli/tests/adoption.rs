@@ -1,5 +1,5 @@
-//! Towline killed at random moments of a goal that takes the real Claude Code two attempts, and the goal taken up
-//! again: the agent is not disturbed, and nothing is lost or done twice.
+//! Towline is killed at random moments of a goal that takes the real Claude Code two attempts, and the goal is resumed:
+//! the agent is not disturbed, and nothing is lost or done twice.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
@@ -48,7 +48,7 @@ struct Story {
     /// How often the model was asked.
     asked: usize,
     /// What the agent did, without the ids that differ from run to run.
-    told: Vec<Value>,
+    actions: Vec<Value>,
 }
 
 /// Moments without a plan, and the same in every run of the test.
@@ -101,11 +101,11 @@ fn play(moments: &[Duration]) -> Story {
     let goal = goal_of(&desk).expect("a goal");
     let report = desk.show(&goal);
     assert_eq!(report["phase"], "done", "{ran:?}\n{report:#}");
-    // A goal that was done before it could be taken up again is none to take up.
+    // A goal that was done before it could be resumed is refused.
     assert!(ran.code == Some(0) || ran.stderr.contains("is done"), "{ran:?}");
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
     assert_nothing_is_missing(&report);
-    Story { asked: model.turns().len(), told: told(&desk, &goal) }
+    Story { asked: model.turns().len(), actions: actions(&desk, &goal) }
 }
 
 fn resume(desk: &Desk, goal: Option<&str>) -> Child {
@@ -140,8 +140,8 @@ fn assert_nothing_is_missing(report: &Value) {
     assert_eq!(sessions.len(), 1, "{report:#}");
 }
 
-/// What the log says that the agent did. The log itself has neither gaps nor repetitions.
-fn told(desk: &Desk, goal: &str) -> Vec<Value> {
+/// What the agent did, from the log. The log itself has neither gaps nor repetitions.
+fn actions(desk: &Desk, goal: &str) -> Vec<Value> {
     let events = desk.events(goal);
     let sequence: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
     assert_eq!(sequence, (1..=events.len() as u64).collect::<Vec<_>>());
@@ -150,7 +150,7 @@ fn told(desk: &Desk, goal: &str) -> Vec<Value> {
     let running = agents.clone().filter(|event| event["status"] == "running");
     let ids: Vec<&Value> = running.map(|event| &event["id"]).collect();
     let distinct: BTreeSet<&str> = ids.iter().filter_map(|id| id.as_str()).collect();
-    assert_eq!(ids.len(), distinct.len(), "a tool call was told twice: {ids:?}");
+    assert_eq!(ids.len(), distinct.len(), "a tool call was recorded twice: {ids:?}");
     agents.map(|event| json!([event["kind"], event["status"], event["text"], event["used"]])).collect()
 }
 
@@ -213,7 +213,7 @@ fn kill_when_there_is(folder: &str, below: &str) {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
     assert_nothing_is_missing(&ran.json());
-    told(&desk, &goal);
+    actions(&desk, &goal);
     assert_eq!(hostile::received(&desk.home.path().join("doing")).len(), 1, "{ran:?}");
 }
 

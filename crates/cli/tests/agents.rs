@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 use support::Desk;
 
-/// A program that tells its version, and notes down what it was started with.
+/// A program that prints its version, and writes down its arguments.
 fn program(desk: &Desk, name: &str, version: &str) -> String {
     let path = desk.home.path().join(name);
     let text = format!("#!/bin/sh\necho \"$*\" >> {}.started\necho '{version}'\n", path.display());
@@ -41,7 +41,7 @@ fn started(desk: &Desk, name: &str) -> String {
 }
 
 #[test]
-fn the_list_is_in_order_of_preference_and_says_what_is_seen_of_each() {
+fn the_list_is_in_order_of_preference_and_shows_the_state_of_each() {
     let desk = desk();
     let ran = desk.towline(["agents", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -158,7 +158,7 @@ fn people_read_the_list_as_a_table() {
 }
 
 #[test]
-fn one_agent_says_what_it_can_do_and_what_is_wrong_with_it() {
+fn one_agent_is_shown_with_its_abilities_and_problems() {
     let desk = desk();
     let ran = desk.towline(["agents", "check", "codex", "--json"]);
     assert_eq!(ran.code, Some(4), "{ran:?}");
@@ -190,7 +190,7 @@ fn people_read_what_an_agent_can_do_as_rows_that_fit() {
     assert_eq!(ran.code, Some(4), "{ran:?}");
     for line in [
         "what gemini can do",
-        "  · resume       no: each attempt is a new conversation, which is told",
+        "  · resume       no: each attempt is a new conversation, which gets the whole",
         "  ✓ mcp          yes: with the session",
         "  ✗ signed in    not signed in, as far as can be seen",
         "✗ 1 problem to fix, 1 note",

@@ -16,7 +16,7 @@ fn with_text(dir: &Path, commands: &str, words: &str) -> PathBuf {
         "await_prompt\ninit\n{commands}\nassistant '{words}'\nresult false null '{words}'\n\
          while IFS= read -r line; do :; done\n"
     );
-    hostile::with_body(dir, "saying", &body)
+    hostile::with_body(dir, "answering", &body)
 }
 
 /// The directories of the attempts, and every log in them.
@@ -37,14 +37,14 @@ fn every_attempt_works_in_the_same_directory_and_keeps_its_logs() {
     let ran = desk.towline(["run", "try", "--check", "false", "--budget", "attempts=2", "--json"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
     let before = ran.json();
-    let kept = logs(&before);
+    let logs_before = logs(&before);
 
-    // Another process goes on with it.
+    // Another process resumes it.
     let goal = before["id"].as_str().expect("an id");
     let again = desk.towline(["retry", goal, "--budget", "attempts=+1", "--json"]);
     assert_eq!(again.code, Some(3), "{again:?}");
     let after = logs(&again.json());
-    assert_eq!(after[..2], kept);
+    assert_eq!(after[..2], logs_before);
     let place =
         |n: u32| desk.home.towline().join("attempts").join(goal).join(n.to_string()).display().to_string();
     let places: Vec<&str> = after.iter().map(|(dir, _)| dir.as_str()).collect();
@@ -78,7 +78,7 @@ fn a_goal_whose_repository_was_moved_waits_for_a_person_and_names_the_path() {
 }
 
 #[test]
-fn a_goal_is_judged_by_the_checks_it_was_made_with_whatever_anybody_writes_or_says_later() {
+fn a_goal_is_judged_by_the_checks_it_was_created_with_whatever_is_written_later() {
     let weakened = "[[checks]]\nrun = \"true\"\n";
     let weaken = "printf '[[checks]]\\nrun = \"true\"\\n' > towline.toml";
     let desk =
@@ -116,7 +116,7 @@ fn what_an_agent_does_after_its_turn_is_waited_for_and_its_last_turn_counts() {
 }
 
 #[test]
-fn a_crash_is_told_by_the_end_of_a_long_stderr() {
+fn a_crash_is_reported_with_the_end_of_a_long_stderr() {
     let body = "await_prompt\ninit\nyes 'a warning that means nothing' | head -n 50000 >&2\n\
                 echo 'the disk is on fire' >&2\nexit 1\n";
     let desk = Desk::with_script(|dir| hostile::with_body(dir, "warns", body));

@@ -63,9 +63,9 @@ fn tried(desk: &Desk) -> Vec<(String, String, String)> {
 
 fn assert_refused(tried: &[(String, String, String)], commands: &[&str]) {
     assert_eq!(tried.iter().map(|(_, command, _)| command.as_str()).collect::<Vec<_>>(), commands);
-    for (code, command, said) in tried {
-        assert_eq!(code, "2", "{command}: {said}");
-        assert!(said.contains("was started by an agent, check or setup command"), "{command}: {said}");
+    for (code, command, printed) in tried {
+        assert_eq!(code, "2", "{command}: {printed}");
+        assert!(printed.contains("was started by an agent, check or setup command"), "{command}: {printed}");
     }
 }
 
@@ -158,8 +158,8 @@ fn by_hand(sockets: &Path, request: &Value) -> Vec<Value> {
     sockets.map(ask).collect()
 }
 
-fn wish(goal: &str, wish: Value) -> Value {
-    json!({"request": "wish", "goal": goal, "wish": wish})
+fn request(goal: &str, command: Value) -> Value {
+    json!({"request": "wish", "goal": goal, "wish": command})
 }
 
 /// Run by the test, it starts an agent that runs it again, which then speaks with the socket by hand.
@@ -168,9 +168,11 @@ fn the_socket_refuses_an_agent_that_connects_by_hand() {
     if let Some(sockets) = std::env::var_os(SOCKETS) {
         let goal = std::env::var("TOWLINE_GOAL").expect("the goal");
         let answer = json!({"wish": "answer", "question": 1, "reply": {"reply": "allowed"}});
-        let wishes = [json!({"wish": "cancel"}), json!({"wish": "tell", "text": "x"}), answer];
-        let replies: Vec<_> =
-            wishes.into_iter().flat_map(|what| by_hand(Path::new(&sockets), &wish(&goal, what))).collect();
+        let commands = [json!({"wish": "cancel"}), json!({"wish": "tell", "text": "x"}), answer];
+        let replies: Vec<_> = commands
+            .into_iter()
+            .flat_map(|what| by_hand(Path::new(&sockets), &request(&goal, what)))
+            .collect();
         let home = std::env::var("HOME").expect("a home");
         std::fs::write(Path::new(&home).join("replies"), json!(replies).to_string()).expect("written");
         return;
@@ -197,8 +199,8 @@ fn the_socket_refuses_an_agent_that_connects_by_hand() {
     let refused = json!({"reply": "refused", "why": "an agent, check or setup command cannot steer goals"});
     assert_eq!(replies, [refused.clone(), refused.clone(), refused]);
     // The same bytes from outside are obeyed.
-    let told = by_hand(&sockets, &wish(&goal, json!({"wish": "tell", "text": "from outside"})));
-    assert_eq!(told, [json!({"reply": "accepted"})]);
+    let answer = by_hand(&sockets, &request(&goal, json!({"wish": "tell", "text": "from outside"})));
+    assert_eq!(answer, [json!({"reply": "accepted"})]);
     std::fs::write(home.join("go"), "").expect("let go");
     let ran = finish(run);
     assert_eq!((ran.code, ran.json()["phase"].as_str()), (Some(0), Some("done")), "{ran:?}");

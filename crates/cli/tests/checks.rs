@@ -1,4 +1,4 @@
-//! Checks of every kind, from the configuration to the verdict and to what the agent is told.
+//! Checks of every kind, from the configuration to the verdict and to the prompt for the agent.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
@@ -112,12 +112,12 @@ fn checks_of_every_kind_turn_from_red_to_green() {
     ];
     assert_eq!(results(&verdicts[1]), green);
 
-    let told: Vec<String> = hostile::received(&script.expect("a script"))
+    let prompts: Vec<String> = hostile::received(&script.expect("a script"))
         .iter()
         .map(|line| serde_json::from_str::<Value>(line).expect("a message"))
         .map(|message| message["message"]["content"].to_string().replace("\\n", "\n"))
         .collect();
-    let [first, second] = told.as_slice() else { panic!("{told:?}") };
+    let [first, second] = prompts.as_slice() else { panic!("{prompts:?}") };
     let list = "\
 - tests: `grep -q fixed src/bug`
 - changelog: the file `CHANGES.md` exists and its text matches `^## 2`

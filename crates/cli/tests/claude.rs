@@ -59,7 +59,7 @@ fn a_red_check_reaches_the_model_in_the_same_session_and_then_the_goal_is_done()
     assert_eq!(attempts[0]["session"], attempts[1]["session"]);
     assert_eq!(attempts[0]["verdict"]["met"], false);
     let evidence = attempts[0]["verdict"]["checks"][0]["evidence"].as_str().expect("evidence");
-    // The check did not get what is the agent's, and says so.
+    // The check does not get the agent's variables, and the evidence has a note about it.
     assert!(evidence.starts_with("looking for the motto\n\nnote: "), "{evidence}");
     assert!(evidence.contains("ANTHROPIC_API_KEY"), "{evidence}");
     assert_eq!(attempts[1]["verdict"]["met"], true);
@@ -88,7 +88,7 @@ fn usage_and_cost_equal_what_the_model_reported() {
         Rule::always().reply(bash("echo hello > hello.txt").usage(used)),
     ]);
     let desk = Desk::with_claude(&model);
-    let ran = desk.towline(["run", "say hello", "--check", "test -f hello.txt", "--json"]);
+    let ran = desk.towline(["run", "write hello", "--check", "test -f hello.txt", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();
     let reported = model.reported_usage();
@@ -191,7 +191,7 @@ fn refused_credentials_escalate_soon_after_the_second_retry_with_the_way_to_sign
 }
 
 #[test]
-fn a_killed_towline_is_taken_up_again_without_disturbing_the_agent() {
+fn the_goal_of_a_killed_towline_is_resumed_without_disturbing_the_agent() {
     let model = ModelServer::start([
         Rule::when(Matcher::after_tool_result()).reply(Reply::text("Awake.")),
         Rule::always().reply(bash("while ! test -e go; do sleep 0.05; done; echo up > up.txt")),
@@ -213,17 +213,17 @@ fn a_killed_towline_is_taken_up_again_without_disturbing_the_agent() {
     let report = ran.json();
     assert_eq!(report["attempts"].as_array().map(Vec::len), Some(1));
     assert_eq!(model.turns().len(), 2, "the model was asked again");
-    // Nothing is missing and nothing is told twice: every event stands for bytes that no other one of its kind does.
+    // Nothing is missing and nothing is recorded twice: no two events of a kind are of the same bytes.
     let events = desk.events(&goal);
-    let mut told: Vec<String> = events
+    let mut recorded: Vec<String> = events
         .iter()
         .filter(|event| event["source"] == "agent")
         .map(|event| format!("{} {}", event["raw"], event["event"]))
         .collect();
-    let count = told.len();
-    told.sort();
-    told.dedup();
-    assert_eq!(told.len(), count, "an event was told twice");
+    let count = recorded.len();
+    recorded.sort();
+    recorded.dedup();
+    assert_eq!(recorded.len(), count, "an event was recorded twice");
     let undisturbed = ["session_started", "turn_started", "tool", "turn_ended"];
     for kind in undisturbed {
         assert!(events.iter().any(|event| event["event"]["event"]["kind"] == kind), "no {kind}");

@@ -24,8 +24,8 @@ fn the_schema_that_our_types_are_held_against_is_the_one_that_the_program_writes
     command.args(["app-server", "generate-json-schema", "--out"]).arg(&written);
     let ran = command.env_clear().envs(desk.home.env()).output().expect("codex starts");
     assert!(ran.status.success(), "{ran:?}");
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/testdata/codex/schema");
-    let files: Vec<PathBuf> = files_in(&kept);
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/testdata/codex/schema");
+    let files: Vec<PathBuf> = files_in(&schema);
     assert!(files.len() > 10, "{files:?}");
     for file in files {
         let name = file.file_name().expect("a name");
@@ -33,7 +33,7 @@ fn the_schema_that_our_types_are_held_against_is_the_one_that_the_program_writes
         let now = places.iter().find(|place| place.is_file()).expect("it is still written");
         assert!(
             json_in(&file) == json_in(now),
-            "{} has changed: renew it, and see what the tests say",
+            "{} has changed: renew it, and run the tests",
             name.display()
         );
     }
@@ -116,13 +116,13 @@ fn a_conversation_that_another_process_has_open_goes_on_as_a_copy() {
     assert_eq!(of_attempts(&report, "end"), ["completed", "completed"], "{report}");
     assert_eq!(of_attempts(&report, "resumed"), [false, true], "{report}");
     assert_ne!(report["attempts"][1]["session"], session.as_str(), "{report}");
-    // What was said before is in the copy, so it is not said again.
+    // The copy has the earlier messages, so the prompt does not repeat them.
     let turns = model.turns();
-    let told = turns.last().expect("turns");
+    let last = turns.last().expect("turns");
     assert!(
-        told.all_text().contains("# Goal") && !told.prompt_text().contains("# Goal"),
+        last.all_text().contains("# Goal") && !last.prompt_text().contains("# Goal"),
         "{}",
-        told.prompt_text()
+        last.prompt_text()
     );
     let reported = model.reported_usage();
     assert_eq!(report["usage"]["output"], reported.output, "{report}");

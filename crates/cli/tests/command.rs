@@ -50,8 +50,8 @@ fn run(desk: &Desk) -> (Ran, Value) {
     (ran, report)
 }
 
-fn kept(desk: &Desk, name: &str) -> String {
-    std::fs::read_to_string(desk.home.path().join(name)).expect("what the agent kept")
+fn written(desk: &Desk, name: &str) -> String {
+    std::fs::read_to_string(desk.home.path().join(name)).expect("what the agent wrote")
 }
 
 fn directory(report: &Value, attempt: usize) -> PathBuf {
@@ -67,9 +67,9 @@ fn a_red_check_reaches_the_program_on_its_standard_input_and_then_the_goal_is_do
     assert_eq!(of_attempts(&report, "end"), ["completed", "completed"]);
     assert_eq!(of_attempts(&report, "turns"), [1, 1]);
     assert_eq!(of_attempts(&report, "text"), ["Written.\nCost: $0.25", "Corrected.\nCost: $0.25"]);
-    // Nothing is gone on with, so the goal is told anew, with what was found.
+    // Each attempt is a new conversation, so the prompt has the goal again, with the findings.
     assert_eq!(of_attempts(&report, "resumed"), [false, false]);
-    let second = kept(&desk, "prompt.2");
+    let second = written(&desk, "prompt.2");
     for wanted in [PROMPT, "Checks that failed", "looking for the motto\n", "exit code 1"] {
         assert!(second.contains(wanted), "no {wanted:?} in {second}");
     }
@@ -79,7 +79,7 @@ fn a_red_check_reaches_the_program_on_its_standard_input_and_then_the_goal_is_do
 }
 
 #[test]
-fn a_conversation_is_gone_on_with_and_the_prompt_read_from_a_file_of_the_owner_alone() {
+fn a_conversation_is_continued_and_the_prompt_read_from_a_file_of_the_owner_alone() {
     let body = format!(
         "prompt=$(cat \"$1\"); shift; echo \"$@\" > \"$home/arguments.$n\"\necho 'session: s-7'\n\
          cat > \"$home/stdin.$n\"\n{WORK}"
@@ -91,8 +91,8 @@ fn a_conversation_is_gone_on_with_and_the_prompt_read_from_a_file_of_the_owner_a
     assert_eq!(of_attempts(&report, "end"), ["completed", "completed"]);
     assert_eq!(of_attempts(&report, "session"), ["s-7", "s-7"]);
     assert_eq!(of_attempts(&report, "resumed"), [false, true]);
-    assert_eq!([kept(&desk, "arguments.1"), kept(&desk, "arguments.2")], ["\n", "--resume s-7\n"]);
-    assert_eq!(kept(&desk, "stdin.1"), "");
+    assert_eq!([written(&desk, "arguments.1"), written(&desk, "arguments.2")], ["\n", "--resume s-7\n"]);
+    assert_eq!(written(&desk, "stdin.1"), "");
     let file = directory(&report, 1).join("prompt.txt");
     let mode = std::fs::metadata(&file).expect("the prompt's file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -113,11 +113,11 @@ fn a_program_that_lost_its_session_gets_a_new_one_that_gets_everything() {
         let desk = desk(&body, &format!("command = [SCRIPT]\n{resume}"));
         let (_, report) = run(&desk);
         assert_eq!(of_attempts(&report, "end"), ["completed", "crashed", "crashed", "completed"], "{report}");
-        let last = kept(&desk, "prompt.4");
+        let last = written(&desk, "prompt.4");
         assert!(last.contains(PROMPT) && last.contains("# Checks that failed"), "{last}");
         let events = desk.events(report["id"].as_str().expect("an id"));
-        let said = "it was resumed twice in a row, and the agent crashed each time";
-        assert!(events.iter().any(|event| event["event"]["text"].to_string().contains(said)), "{events:?}");
+        let notice = "it was resumed twice in a row, and the agent crashed each time";
+        assert!(events.iter().any(|event| event["event"]["text"].to_string().contains(notice)), "{events:?}");
     }
 }
 
@@ -162,16 +162,16 @@ fn a_program_in_a_terminal_gets_its_whole_prompt_and_reaches_the_goal() {
     let (_, report) = run(&desk);
     assert_eq!(of_attempts(&report, "end"), ["completed", "completed"]);
     assert_eq!(of_attempts(&report, "text"), ["Written.", "Corrected."]);
-    assert_eq!(kept(&desk, "size"), "50 120\n");
+    assert_eq!(written(&desk, "size"), "50 120\n");
     for attempt in [0, 1] {
         let prompt =
             std::fs::read_to_string(directory(&report, attempt).join("stdin.log")).expect("a prompt");
-        assert_eq!(kept(&desk, &format!("prompt.{}", attempt + 1)), prompt.trim_end());
+        assert_eq!(written(&desk, &format!("prompt.{}", attempt + 1)), prompt.trim_end());
     }
 }
 
 #[test]
-fn a_program_in_a_terminal_that_fails_says_why_in_its_last_line() {
+fn a_program_in_a_terminal_that_fails_has_the_reason_in_its_last_line() {
     let body =
         "if [ $n = 1 ]; then echo begun; echo 'the sky fell' >&2; exit 1; fi\necho towline > motto.txt";
     let desk = desk(body, "command = [SCRIPT]\nterminal = true");
@@ -181,7 +181,7 @@ fn a_program_in_a_terminal_that_fails_says_why_in_its_last_line() {
 }
 
 #[test]
-fn a_program_in_a_terminal_is_taken_up_again_after_towline_was_killed() {
+fn a_program_in_a_terminal_is_adopted_after_towline_was_killed() {
     let body = format!(
         "{IN_TERMINAL}cat > /dev/null; echo begun; touch \"$home/begun\"\n\
          while ! test -e \"$home/go\"; do sleep 0.05; done; echo towline > motto.txt; echo Written."
@@ -198,7 +198,7 @@ fn a_program_in_a_terminal_is_taken_up_again_after_towline_was_killed() {
     assert_eq!(report["phase"], "done", "{report}");
     assert_eq!(of_attempts(&report, "end"), ["completed"]);
     assert_eq!(of_attempts(&report, "text"), ["begun\nWritten."]);
-    assert_eq!(kept(&desk, "runs"), "1\n");
+    assert_eq!(written(&desk, "runs"), "1\n");
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }
 

@@ -58,7 +58,7 @@ fn a_context_at_its_threshold_is_summarised_for_no_turn_and_the_goal_goes_on() {
         .turns()
         .iter()
         .any(|turn| turn.prompt_text().contains("you continue with the goal right after"));
-    assert!(focus, "the summary was not told what to keep");
+    assert!(focus, "the request for the summary has no focus");
     // What the summary cost is counted.
     let reported = model.reported_usage();
     assert_eq!(report["usage"]["input"], reported.input);
@@ -79,7 +79,7 @@ fn a_summary_that_does_not_come_about_is_noticed_and_the_goal_goes_on() {
 }
 
 #[test]
-fn a_conversation_that_no_longer_fits_is_summarised_and_told_the_same_again() {
+fn a_conversation_that_no_longer_fits_is_summarised_and_gets_the_same_prompt_again() {
     let too_long = || Reply::error(400, "prompt is too long: 210000 tokens > 200000 maximum");
     let model = ModelServer::start([
         Rule::when(
@@ -106,5 +106,5 @@ fn a_conversation_that_no_longer_fits_is_summarised_and_told_the_same_again() {
     assert_eq!(events_of(&desk, &report, "compacted").len(), 1);
     let last =
         model.turns().iter().filter(|turn| turn.prompt_text().contains("# Checks that failed")).count();
-    assert!(last >= 2, "the same prompt was not told again");
+    assert!(last >= 2, "the same prompt was not sent again");
 }

@@ -1,4 +1,4 @@
-//! `towline doctor`: what it sees, what it takes for a problem, and that it leaves no trace and tells no secret.
+//! `towline doctor`: what it finds, what counts as a problem, and that it leaves no trace and shows no secret.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
@@ -38,7 +38,7 @@ fn desk_with_script(turn: &str) -> Desk {
     desk
 }
 
-/// What it says; whatever it finds, it must say what to do about it.
+/// Its exit code and report. Every problem in it must have a fix.
 fn doctor(desk: &Desk) -> (Option<i32>, Value) {
     let ran = desk.towline(["doctor", "--json"]);
     let report = ran.json();
@@ -171,7 +171,7 @@ fn an_agent_that_nothing_uses_by_itself_may_be_missing() {
 }
 
 #[test]
-fn an_agent_without_credentials_is_told_how_to_sign_in_until_there_are_some() {
+fn an_agent_without_credentials_is_a_problem_with_the_way_to_sign_in() {
     let mut desk = desk_with_claude();
     desk.unset("ANTHROPIC_API_KEY");
     let (code, report) = doctor(&desk);
@@ -196,7 +196,7 @@ fn an_agent_without_credentials_is_told_how_to_sign_in_until_there_are_some() {
 }
 
 #[test]
-fn an_agent_that_cannot_tell_its_version_is_a_problem_and_an_unknown_version_a_note() {
+fn an_agent_that_reports_no_version_is_a_problem_and_an_unknown_version_a_note() {
     let mut desk = Desk::new();
     desk.set("ANTHROPIC_API_KEY", SECRET);
     let script = |text: &str| {
@@ -225,7 +225,7 @@ fn an_agent_that_cannot_tell_its_version_is_a_problem_and_an_unknown_version_a_n
 }
 
 #[test]
-fn a_broken_configuration_is_told_with_its_fix_and_hides_nothing_else() {
+fn a_broken_configuration_is_reported_with_its_fix_and_hides_nothing_else() {
     let desk = desk_with_claude();
     desk.project.write("towline.toml", "[agents.claude]\nmodle = \"opus\"\n");
     let (code, report) = doctor(&desk);
@@ -282,7 +282,7 @@ fn every_layer_is_named_with_what_it_sets() {
 }
 
 #[test]
-fn outside_of_a_repository_it_says_so_and_looks_at_the_rest() {
+fn outside_of_a_repository_that_is_reported_and_the_rest_is_checked() {
     let desk = desk_with_claude();
     let outside = desk.home.path();
     let in_outside = |args: &[&str]| {
@@ -332,14 +332,14 @@ fn frames_that_were_not_understood_are_counted_by_agent_and_kind() {
     assert_eq!(report["store"]["goals"], json!({"done": 1}));
     let text = desk.towline(["doctor"]).stdout;
     assert!(text.contains("! frames       2 frames were not understood: not an event (2)"), "{text}");
-    // An agent that is not configured any more has still said it.
+    // What an agent reported still counts when it is not configured any more.
     desk.configure("agents.claude.command = [\"no-such-claude\"]");
     let (_, report) = doctor(&desk);
     assert_eq!(finding(&report, "agents", "frames")["agent"], "scripted");
 }
 
 #[test]
-fn an_open_question_and_a_goal_that_nobody_drives_are_named_with_their_commands() {
+fn an_open_question_and_a_goal_that_no_engine_runs_are_named_with_their_commands() {
     let ask = json!({"towline": "ask", "question": "Which colour?", "options": ["Red", "Blue"]}).to_string();
     let desk = desk_with_script(&format!("step = [{{ say = {ask:?} }}]"));
     let mut towline = desk.start(["run", "paint the door", "--check", "false", "--json"]);
@@ -380,7 +380,7 @@ fn a_store_that_cannot_be_read_is_a_problem_and_stays_as_it_is() {
 }
 
 #[test]
-fn without_a_home_there_is_no_place_for_state_and_the_rest_is_told() {
+fn without_a_home_there_is_no_place_for_state_and_the_rest_is_reported() {
     let mut desk = desk_with_claude();
     for variable in ["HOME", "TOWLINE_HOME", "XDG_STATE_HOME"] {
         desk.unset(variable);
@@ -418,7 +418,7 @@ fn no_secret_is_printed() {
 }
 
 #[test]
-fn a_root_that_claude_code_would_refuse_is_told_what_to_do() {
+fn root_which_claude_code_refuses_is_a_problem_with_a_fix() {
     let mut desk = desk_with_claude();
     let (code, _) = doctor(&desk);
     assert_eq!(code, Some(0));

@@ -110,7 +110,7 @@ fn ended_goals_of_the_release_can_be_used_and_removed() {
 }
 
 #[test]
-fn failed_goals_of_the_release_are_retried_also_where_the_workspace_is_a_worktree() {
+fn failed_goals_of_the_release_are_retried_with_every_kind_of_its_workspaces() {
     let desk = desk_of_release();
     for title in ["failed", "worktree"] {
         let id = goal(&desk, title);

@@ -1,5 +1,5 @@
 //! Attempts that end badly, with the real Claude Code against a scripted model: nothing of the tree is left, the
-//! session goes on where there is one, and the work is brought to its end.
+//! session is continued if there is one, and the work is completed.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
@@ -20,7 +20,7 @@ fn bash(command: &str) -> Reply {
 }
 
 /// Begins with this tool call and falls silent, after as many events of a stream as `fate` lets through, until it is
-/// told of the interruption: then it does the work.
+/// prompted after the interruption: then it does the work.
 fn model_that_falls_silent_after(command: &str, fate: Reply) -> ModelServer {
     let knows = Matcher::any_text_contains("# Interrupted");
     // Where a stream broke off, the agent asks again; an older one for the whole message at once.
@@ -43,7 +43,7 @@ fn claude_processes(desk: &Desk) -> Vec<Found> {
     found.filter(|process| process.command.starts_with(&program)).collect()
 }
 
-/// The goal is done after the attempt that ended so, in one and the same session that was told the goal once.
+/// The goal is done after the attempt that ended so, in the same session, which got the goal once.
 fn assert_done_in_the_same_session(desk: &Desk, model: &ModelServer, report: &Value, first_end: &str) {
     assert_eq!(report["phase"], "done", "{report}");
     // On a machine under load the idle clock may run out more than once.
@@ -88,7 +88,7 @@ fn a_model_that_falls_silent_is_caught_by_the_idle_clock_and_the_session_goes_on
 }
 
 #[test]
-fn a_stream_that_is_cut_and_not_taken_up_again_is_caught_and_the_session_goes_on() {
+fn a_stream_that_is_cut_for_good_is_noticed_and_the_session_goes_on() {
     assert_idle_clock_ends(Reply::text("This sentence will never be finished.").cut_after(3));
 }
 
@@ -114,7 +114,7 @@ fn an_agent_killed_in_mid_turn_leaves_nothing_and_its_session_goes_on() {
 }
 
 #[test]
-fn a_session_that_is_gone_is_forgotten_and_the_cold_start_is_told_everything() {
+fn a_session_that_is_gone_is_forgotten_and_the_new_one_gets_everything() {
     let corrects = Matcher::any_text_contains("# Checks that failed");
     let model = ModelServer::start([
         Rule::when(corrects).reply(bash("echo towline > motto.txt")).then(Reply::text("Corrected.")),

@@ -52,12 +52,12 @@ fn notices(desk: &Desk, goal: &str) -> Vec<String> {
     texts.filter(|text| text.starts_with("the session is not continued")).map(str::to_owned).collect()
 }
 
-fn assert_told_everything(model: &ModelServer) {
+fn assert_has_everything(model: &ModelServer) {
     let turns = model.turns();
     let mut prompts = turns.iter().rev().map(|turn| turn.prompt_text());
-    let told = prompts.find(|prompt| prompt.contains("# Checks that failed")).expect("a prompt");
+    let prompt = prompts.find(|prompt| prompt.contains("# Checks that failed")).expect("a prompt");
     for wanted in [PROMPT, "# How it will be checked", "looking for the motto\n", "exit code 1"] {
-        assert!(told.contains(wanted), "no {wanted:?} in {told}");
+        assert!(prompt.contains(wanted), "no {wanted:?} in {prompt}");
     }
 }
 
@@ -69,9 +69,9 @@ fn a_retry_can_ask_for_a_new_session_that_gets_everything() {
     let report = retry(&desk, &goal, &["--fresh"]);
     assert_eq!(of_attempts(&report, "resumed"), [false, false]);
     assert_ne!(report["attempts"][0]["session"], report["attempts"][1]["session"]);
-    assert_told_everything(&model);
-    let said = "the session is not continued: the operator asked for it; the next attempt starts a new one";
-    assert_eq!(notices(&desk, &goal), [said]);
+    assert_has_everything(&model);
+    let notice = "the session is not continued: the operator asked for it; the next attempt starts a new one";
+    assert_eq!(notices(&desk, &goal), [notice]);
     // Without the flag, the new session goes on.
     let report = retry(&desk, &goal, &[]);
     assert_eq!(
@@ -92,18 +92,18 @@ fn another_model_starts_a_new_session_that_gets_everything() {
     desk.set("TOWLINE_SET_agents__claude__model", "claude-two");
     let report = retry(&desk, &goal, &[]);
     assert_eq!(of_attempts(&report, "resumed"), [false, false], "{report}");
-    assert_told_everything(&model);
+    assert_has_everything(&model);
     // The operator names another one.
     let report = retry(&desk, &goal, &["--model", "claude-three"]);
     assert_eq!(of_attempts(&report, "resumed"), [false, false, false], "{report}");
     assert_eq!(of_attempts(&report, "model"), ["claude-one", "claude-two", "claude-three"]);
-    assert_told_everything(&model);
-    let said = |from: &str, to: &str| {
+    assert_has_everything(&model);
+    let notice = |from: &str, to: &str| {
         format!(
             "the session is not continued: the model changed from {from} to {to}; the next attempt starts a new one"
         )
     };
-    let wanted = [said("claude-one", "claude-two"), said("claude-two", "claude-three")];
+    let wanted = [notice("claude-one", "claude-two"), notice("claude-two", "claude-three")];
     assert_eq!(notices(&desk, &goal), wanted);
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }

@@ -27,11 +27,11 @@ impl SmallDisk {
         // Whoever is not root may be so in a namespace of their own.
         keeper.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(folder);
         let mut keeper = keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare starts");
-        let mut said = String::new();
+        let mut line = String::new();
         let output = keeper.stdout.as_mut().expect("its output");
-        let heard = BufReader::new(output).read_line(&mut said);
+        let heard = BufReader::new(output).read_line(&mut line);
         assert!(
-            heard.is_ok() && said == "mounted\n",
+            heard.is_ok() && line == "mounted\n",
             "no file system could be mounted in a namespace of its own (the reason is above): run this test as root, \
              or allow user namespaces"
         );
@@ -108,9 +108,9 @@ fn on_a_full_disk_towline_warns_and_the_goal_goes_on_once_there_is_space() {
         |name: &str| std::fs::write(desk.home.path().join(name), "").expect("a signal for the agent");
     signal("go");
     let stderr = BufReader::new(towline.stderr.take().expect("its errors"));
-    let said = stderr.lines().map_while(Result::ok).find(|line| line.starts_with("warning: "));
-    let said = said.expect("a warning");
-    assert!(said.contains("no space left") && said.contains("trying again until"), "{said}");
+    let warning = stderr.lines().map_while(Result::ok).find(|line| line.starts_with("warning: "));
+    let warning = warning.expect("a warning");
+    assert!(warning.contains("no space left") && warning.contains("trying again until"), "{warning}");
 
     disk.make_space();
     signal("space");

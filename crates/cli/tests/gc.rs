@@ -1,4 +1,4 @@
-//! `towline gc`: what nobody needs goes, and never work.
+//! `towline gc` removes what is not needed any more, and never work.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
@@ -41,7 +41,7 @@ fn gc(desk: &Desk, more: &[&str]) -> Ran {
     ran
 }
 
-/// The kinds and the paths below the state directory of what was removed, or what was kept.
+/// The kinds and the paths below the state directory of what was removed, or of what was left.
 fn listed(desk: &Desk, report: &Value, list: &str) -> Vec<(String, PathBuf)> {
     let home = desk.home.towline().canonicalize().expect("a state directory");
     let entries = report[list].as_array().expect("a list").iter();
@@ -49,7 +49,7 @@ fn listed(desk: &Desk, report: &Value, list: &str) -> Vec<(String, PathBuf)> {
         .map(|entry| {
             let path = Path::new(entry["path"].as_str().expect("a path"));
             let below = path.strip_prefix(&home).expect("below the state directory").to_path_buf();
-            (entry["kind"].as_str().unwrap_or("kept").to_owned(), below)
+            (entry["kind"].as_str().unwrap_or("left").to_owned(), below)
         })
         .collect()
 }
@@ -83,9 +83,9 @@ fn workspaces_of_merged_goals_go_and_all_others_stay_with_the_reason() {
     let cleared = gc(&desk, &["--json"]).json();
     assert_eq!(listed(&desk, &cleared, "removed"), expected);
     assert!(cleared["bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{cleared}");
-    let kept =
-        [entry("kept", &format!("workspaces/{unmerged}")), entry("kept", &format!("workspaces/{failed}"))];
-    assert_eq!(listed(&desk, &cleared, "kept"), kept);
+    let left =
+        [entry("left", &format!("workspaces/{unmerged}")), entry("left", &format!("workspaces/{failed}"))];
+    assert_eq!(listed(&desk, &cleared, "kept"), left);
     let why = |at: usize| cleared["kept"][at]["why"].as_str().expect("a reason").to_owned();
     assert!(why(0).contains("in none of your branches"), "{}", why(0));
     assert!(why(1).contains("towline retry"), "{}", why(1));
@@ -100,7 +100,7 @@ fn workspaces_of_merged_goals_go_and_all_others_stay_with_the_reason() {
 }
 
 #[test]
-fn logs_go_after_the_time_that_the_configuration_says() {
+fn logs_are_removed_after_the_time_in_the_configuration() {
     let desk = desk();
     let goal = run_a_goal(&desk, "true");
     let logs = desk.home.towline().join(format!("attempts/{goal}"));
@@ -111,7 +111,7 @@ fn logs_go_after_the_time_that_the_configuration_says() {
 
     desk.project.write("towline.toml", "[retention]\nlogs = \"0s\"\n");
     let spared = gc(&desk, &[]);
-    assert!(logs.exists(), "a repository has no say in it");
+    assert!(logs.exists(), "a repository must not decide it");
     assert!(spared.stderr.contains("`retention.logs` has no effect in a repository's file"), "{spared:?}");
 
     let mut command = desk.command(["gc", "--json"]);
@@ -173,7 +173,7 @@ fn logs_of_a_goal_that_went_on_after_the_look_stay() {
         assert_eq!(first.waste.iter().map(|waste| waste.kind).collect::<Vec<_>>(), [WasteKind::Logs]);
 
         let (holder, clearer) = (engine_beside(&home, &store), engine_beside(&home, &store));
-        let held = holder.hold(goal.parse().expect("an id")).await.expect("nobody drives it");
+        let held = holder.hold(goal.parse().expect("an id")).await.expect("no engine runs it");
         assert_eq!(reason(&clearer.remove_waste(first).await), "somebody works on the goal");
         held.give_back().await;
         let retried = desk.towline(["retry", &goal, "--budget", "attempts=+1"]);
@@ -213,7 +213,7 @@ fn what_belongs_to_nobody_goes_and_files_that_may_be_work_do_not() {
     assert_eq!(removed, expected);
     assert!(home.join(format!("workspaces/{UNKNOWN}/file")).exists());
     assert!(
-        cleared["kept"].as_array().expect("a list").iter().any(|kept| kept["goal"] == UNKNOWN),
+        cleared["kept"].as_array().expect("a list").iter().any(|left| left["goal"] == UNKNOWN),
         "{cleared}"
     );
     for path in ["attempts", "verify"] {

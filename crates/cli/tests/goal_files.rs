@@ -49,7 +49,7 @@ after: [other]
 Mend the bug.
 "#;
 
-/// A project with a bug, whose configuration says everything otherwise.
+/// A project with a bug, whose configuration differs in every setting.
 fn desk() -> (Desk, std::path::PathBuf) {
     let mut script = None;
     let desk = Desk::with_script(|dir| script.insert(hostile::doing(dir, AGENT)).clone());
@@ -82,7 +82,7 @@ fn arguments(desk: &Desk, report: &Value, attempt: usize) -> Vec<String> {
 }
 
 #[test]
-fn everything_that_a_file_says_has_its_effect() {
+fn every_setting_of_a_file_has_its_effect() {
     let (desk, script) = desk();
     let ran = desk.towline(["run", "--file", "goals/mend.md", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -176,7 +176,7 @@ fn flags_win_over_the_file() {
 }
 
 #[test]
-fn what_a_goal_sets_for_its_agents_holds_after_a_retry_whatever_the_configuration_says_by_then() {
+fn what_a_goal_sets_for_its_agents_holds_after_a_retry_whatever_the_configuration_is_by_then() {
     let (desk, _) = desk();
     let ran = desk.towline(["run", "--file", "goals/mend.md", "--budget", "attempts=1", "--json"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
@@ -216,7 +216,7 @@ fn the_agents_of_a_file_are_used_in_its_order() {
     assert_eq!((ran.code, &ran.json()["agent"]), (Some(0), &json!("other")), "{ran:?}");
 }
 
-/// Runs towline and checks that it refused, created nothing, and said all of `wanted`.
+/// Runs towline and checks that it refused, created nothing, and printed all of `wanted`.
 fn refused(desk: &Desk, args: &[&str], wanted: &[&str]) {
     let ran = desk.towline(args);
     assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");

@@ -23,7 +23,7 @@ fn prompts(desk: &Desk) -> Vec<String> {
 }
 
 #[test]
-fn a_megabyte_that_begins_like_a_flag_reaches_the_agent_whole_and_stands_in_no_argument() {
+fn a_megabyte_that_begins_like_a_flag_reaches_the_agent_whole_and_is_in_no_argument() {
     let desk = Desk::with_script(|dir| hostile::doing(dir, "echo done > done.txt"));
     let prompt = format!("--version {}", "0123456789abcdef".repeat(65_536));
     let file = desk.home.path().join("prompt.txt");
@@ -57,8 +57,8 @@ fn of_the_environment_an_agent_gets_what_it_needs_and_what_its_settings_name() {
     {
         assert!(seen.lines().any(|line| line == wanted), "no {wanted} in {seen}");
     }
-    for kept in ["GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "TOWLINE_HOME"] {
-        assert!(!seen.lines().any(|line| line.starts_with(&format!("{kept}="))), "{kept} in {seen}");
+    for name in ["GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "TOWLINE_HOME"] {
+        assert!(!seen.lines().any(|line| line.starts_with(&format!("{name}="))), "{name} in {seen}");
     }
     // It has a token of its own, for its own attempt, and not the one of whoever started Towline.
     let token = seen.lines().find_map(|line| line.strip_prefix("TOWLINE_TOKEN=")).expect("a token");
@@ -66,7 +66,7 @@ fn of_the_environment_an_agent_gets_what_it_needs_and_what_its_settings_name() {
 }
 
 #[test]
-fn what_a_repository_says_about_its_goals_has_its_effect_and_what_has_none_is_said() {
+fn a_repositorys_settings_of_goals_have_their_effect_and_others_cause_a_warning() {
     let work = "cat .env setup.txt > seen.txt; echo mine > protected.txt";
     let desk = Desk::with_script(|dir| hostile::doing(dir, work));
     desk.project.write("protected.txt", "yours\n");

@@ -55,14 +55,14 @@ fn a_limited_claude_hands_over_to_codex_which_finishes_in_the_same_workspace() {
     let handover = events.iter().find(|event| event["event"]["kind"] == "handed_over").expect("an event");
     let wanted = json!({"kind": "handed_over", "from": "claude", "to": "codex", "why": "rate_limited"});
     assert_eq!(handover["event"], wanted);
-    let told = model
+    let prompt = model
         .turns()
         .iter()
         .find(|turn| turn.format == Some(WireFormat::OpenAiResponses))
         .map(|turn| turn.prompt_text());
-    let told = told.expect("the prompt of the second agent");
+    let prompt = prompt.expect("the prompt of the second agent");
     for wanted in [PROMPT, "# What was done before", "motto.txt +1 -0", "# Checks that failed"] {
-        assert!(told.contains(wanted), "no {wanted:?} in {told}");
+        assert!(prompt.contains(wanted), "no {wanted:?} in {prompt}");
     }
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }

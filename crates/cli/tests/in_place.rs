@@ -19,7 +19,7 @@ if [ -e half ]; then echo fixed > bug; fi
 touch half
 ";
 
-/// Says that it is there, and goes on when it is let.
+/// Reports that it is there, and continues when it is let.
 const WAITS: &str = r"
 touch started
 while [ ! -e go ]; do sleep 0.05; done
@@ -111,8 +111,8 @@ fn a_folder_without_git_is_mended_in_place_from_red_to_green_and_comes_back_as_i
         assert!(shown.contains(text), "no {text:?} in {shown}");
     }
     assert!(!shown.contains("git merge") && !shown.contains("branch"), "{shown}");
-    let told = bench.towline(&["logs", &id]).stdout;
-    assert!(told.contains("stay changed in your files: tests/t"), "{told}");
+    let log = bench.towline(&["logs", &id]).stdout;
+    assert!(log.contains("stay changed in your files: tests/t"), "{log}");
 
     let restored = bench.towline(&["restore", &id, "tests/t"]);
     assert_eq!(
@@ -174,7 +174,7 @@ fn in_a_repository_there_is_no_clone_and_no_branch_and_what_was_dirty_is_the_bas
 }
 
 #[test]
-fn the_configuration_and_a_goals_file_say_where_the_agent_works() {
+fn the_configuration_and_a_goals_file_decide_where_the_agent_works() {
     let bench = Bench::new("echo fixed > bug");
     let check = "[[checks]]\nrun = \"grep -q fixed bug\"\n";
     std::fs::write(bench.folder.join("towline.toml"), format!("{check}[workspace]\nmode = \"in-place\"\n"))
@@ -193,8 +193,8 @@ fn the_configuration_and_a_goals_file_say_where_the_agent_works() {
 fn what_would_be_too_wide_or_makes_no_sense_is_refused() {
     let bench = Bench::new("true");
     let home = bench.desk.home.path();
-    bench.refused(&home, &RUN, &["too wide to work in place", "your home directory"]);
-    bench.refused(Path::new("/"), &RUN, &["too wide to work in place", "the whole file system"]);
+    bench.refused(&home, &RUN, &["too much to work on in place", "your home directory"]);
+    bench.refused(Path::new("/"), &RUN, &["too much to work on in place", "the whole file system"]);
     bench.refused(&bench.folder, &["run", "x"], &["git init", "--in-place"]);
     bench.refused(&bench.folder, &["run", "x", "--in-place", "--base", "HEAD"], &["--base", "--in-place"]);
     std::fs::write(bench.folder.join("goal.md"), "---\nworkspace: {mode: in-place, base: main}\n---\nx\n")
@@ -206,8 +206,8 @@ fn what_would_be_too_wide_or_makes_no_sense_is_refused() {
     let huge = std::fs::File::create(bench.folder.join("disk.img")).expect("a file");
     huge.set_len(64 << 30).expect("a long file");
     bench.refused(&bench.folder, &RUN, &["disk.img", ".gitignore", "--allow-large"]);
-    let kept = std::fs::read_dir(bench.desk.home.towline().join("workspaces")).map(Iterator::count);
-    assert_eq!(kept.unwrap_or_default(), 0, "something was left of what was refused");
+    let left = std::fs::read_dir(bench.desk.home.towline().join("workspaces")).map(Iterator::count);
+    assert_eq!(left.unwrap_or_default(), 0, "something was left of what was refused");
     let goals = bench.towline(&["ls", "--json"]);
     assert_eq!(goals.json(), json!([]), "{goals:?}");
 }
@@ -260,14 +260,14 @@ fn nobody_works_in_a_folder_while_its_files_are_put_back() {
 }
 
 #[test]
-fn a_crash_frees_the_folder_when_the_agent_is_gone_and_the_goal_is_taken_up_in_place() {
+fn a_crash_frees_the_folder_when_the_agent_is_gone_and_the_goal_is_resumed_in_place() {
     let bench = Bench::new(WAITS);
     let mut first = bench.start_in(&bench.folder, &RUN);
     bench.wait_until_started();
     let id = bench.desk.only_goal();
     first.kill().expect("killed");
     first.wait().expect("gone");
-    // Its agent lives on under its shim: two agents would be in one folder.
+    // Its agent lives on under its supervisor: two agents would be in one folder.
     bench.refused(&bench.folder, &RUN, &["is at work in"]);
     std::fs::write(bench.folder.join("go"), "").expect("written");
     let again = bench.towline(&["run", "--goal", &id, "--json"]);

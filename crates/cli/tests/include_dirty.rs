@@ -27,7 +27,7 @@ fn seen(desk: &Desk) -> (String, Vec<u8>) {
 #[test]
 fn a_goal_sees_every_uncommitted_change_and_the_user_notices_nothing() {
     let desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed >> modified; echo theirs > theirs"));
-    for name in ["modified", "staged", "deleted", "old-name", "kept"] {
+    for name in ["modified", "staged", "deleted", "old-name", "unchanged"] {
         desk.project.write(name, format!("{name}\n"));
     }
     desk.project.write(".gitignore", "ignored\n");
@@ -42,7 +42,7 @@ fn a_goal_sees_every_uncommitted_change_and_the_user_notices_nothing() {
     let before = seen(&desk);
 
     let check = "grep -q fixed modified && grep -q mine modified staged un/tracked && test -e new-name -a ! -e old-name \
-                 -a ! -e deleted -a ! -e ignored -a -e kept";
+                 -a ! -e deleted -a ! -e ignored -a -e unchanged";
     let ran = desk.towline(["run", "mend it", "--include-dirty", "--check", check, "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(seen(&desk), before);

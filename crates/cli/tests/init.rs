@@ -12,7 +12,7 @@ use support::{Desk, Ran, of_attempts};
 use towline_testkit::agents::pytest_folder;
 use towline_testkit::scratch::clean_command;
 
-/// A desk where a script stands in for Claude Code: it says that it is done, and only then repairs the file.
+/// A desk with a script instead of Claude Code: it claims that it is done, and only then repairs the file.
 fn desk_with_script(file: &str, from: &str, to: &str) -> Desk {
     let desk = Desk::new();
     let script = desk.home.path().join("agent.toml");
@@ -72,7 +72,7 @@ fn init_then_run(desk: &Desk) -> Value {
 #[test]
 fn a_fresh_cargo_project_works_unchanged() {
     let mut desk = desk_with_script("src/lib.rs", "left - right", "left + right");
-    // The compiler itself: what stands before it on a PATH may want a home of its own.
+    // The compiler itself: wrappers before it on a PATH may want a home of their own.
     let toolchain = Path::new(env!("CARGO")).parent().expect("a folder");
     prefer(&mut desk, toolchain);
     run(&desk, env!("CARGO"), &["init", "--lib", "--name", "fresh"]);
@@ -162,7 +162,7 @@ fn a_clean_checkout_gets_the_packages_and_the_ignored_file_that_the_tests_need()
 }
 
 #[test]
-fn force_replaces_a_link_and_not_what_it_leads_to() {
+fn force_replaces_a_symlink_and_not_its_target() {
     let desk = Desk::new();
     let theirs = desk.home.path().join("theirs.txt");
     std::fs::write(&theirs, "precious\n").expect("written");
@@ -177,7 +177,7 @@ fn force_replaces_a_link_and_not_what_it_leads_to() {
 }
 
 #[test]
-fn a_file_that_is_there_is_kept_unless_force_says_otherwise() {
+fn an_existing_file_stays_unless_force_is_given() {
     let desk = Desk::new();
     desk.project.write("towline.toml", "budget.turns = 7\n");
     let ran = desk.towline(["init"]);
@@ -191,7 +191,7 @@ fn a_file_that_is_there_is_kept_unless_force_says_otherwise() {
 }
 
 #[test]
-fn what_was_found_is_told_to_people_and_to_programs() {
+fn what_was_found_is_printed_for_people_and_for_programs() {
     let desk = desk_with_script("a", "b", "c");
     desk.project.write("go.mod", "module m\n");
     desk.project.write("web/package.json", r#"{"scripts": {"test": "node --test", "lint": "eslint ."}}"#);
@@ -249,7 +249,7 @@ fn folder_with_git(desk: &Desk) -> PathBuf {
 }
 
 #[test]
-fn where_no_agent_is_installed_it_says_how_to_get_one_and_writes_all_the_same() {
+fn without_an_installed_agent_it_prints_how_to_install_one_and_writes_the_file() {
     let mut desk = Desk::new();
     let folder = folder_with_git(&desk);
     desk.unset("PATH");
@@ -270,7 +270,7 @@ fn where_no_agent_is_installed_it_says_how_to_get_one_and_writes_all_the_same() 
 }
 
 #[test]
-fn a_folder_without_git_is_told_what_to_do_and_gets_its_file() {
+fn a_folder_without_git_gets_its_file_and_a_hint() {
     let desk = desk_with_script("a", "b", "c");
     let folder = desk.home.path().join("plain");
     std::fs::create_dir(&folder).expect("a folder");

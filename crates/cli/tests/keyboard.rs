@@ -13,7 +13,7 @@ use support::{Desk, finish};
 use towline_testkit::hostile;
 use towline_testkit::scratch::clean_command;
 
-/// What stands in the block as long as it is there, and nowhere else.
+/// A text that is only in the block.
 const BLOCK: &str = "── make it ──";
 const HINT: &str = "type the answer, or: towline answer";
 
@@ -125,7 +125,7 @@ fn a_run_that_is_put_into_the_background_goes_on_and_takes_typed_answers_again_i
 }
 
 #[test]
-fn a_goal_that_is_taken_up_again_shows_what_it_asks_and_takes_the_typed_answer() {
+fn a_resumed_goal_shows_its_question_and_takes_the_typed_answer() {
     let desk = desk(begs_twice);
     let_go(&desk);
     let mut first = desk.start(["run", "make it", "--check", "true"]);
@@ -156,7 +156,7 @@ fn a_goal_that_is_taken_up_again_shows_what_it_asks_and_takes_the_typed_answer()
 }
 
 #[test]
-fn of_several_questions_each_has_its_number_and_the_one_to_answer_stands_last() {
+fn of_several_questions_each_has_its_number_and_the_one_to_answer_is_last() {
     let desk = desk(begs_for_three);
     let mut terminal = Terminal::new();
     let towline = terminal.start(&desk.command(["run", "make it", "--check", "true"]));
@@ -215,7 +215,7 @@ fn nothing_of_the_block_stays_on_the_screen() {
 }
 
 #[test]
-fn ctrl_c_says_what_happens_and_leaves_a_clean_screen() {
+fn ctrl_c_shows_what_happens_and_leaves_a_clean_screen() {
     let desk = desk(begs_twice);
     let mut terminal = Terminal::sized(60, 20);
     let towline = terminal.start(&desk.command(["run", "make it", "--check", "true"]));
@@ -231,8 +231,8 @@ fn ctrl_c_says_what_happens_and_leaves_a_clean_screen() {
 
     let screen = terminal.screen();
     assert!(!screen.iter().any(|line| line.contains(BLOCK) || line.contains("^C")), "{screen:#?}");
-    let told = |text: &str| screen.iter().filter(|line| line.contains(text)).count();
-    assert_eq!((told("press Ctrl-C again"), told("cancelling")), (1, 1), "{screen:#?}");
+    let count = |text: &str| screen.iter().filter(|line| line.contains(text)).count();
+    assert_eq!((count("press Ctrl-C again"), count("cancelling")), (1, 1), "{screen:#?}");
     assert!(screen.iter().any(|line| line.starts_with("cancelled · 1 attempt")), "{screen:#?}");
 }
 
@@ -299,12 +299,12 @@ fn a_typed_line_is_a_message_and_an_answer_where_something_is_asked() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     terminal.wait_for_the_end();
     let events = desk.events(&goal);
-    let told: Vec<&Value> = events
+    let sent: Vec<&Value> = events
         .iter()
         .filter(|event| event["event"]["kind"] == "told")
         .map(|event| &event["event"]["text"])
         .collect();
-    assert_eq!(told, ["mind the gap", "that is the end"]);
+    assert_eq!(sent, ["mind the gap", "that is the end"]);
     assert_eq!(outcomes(&desk, &goal), ["allow"]);
     assert!(terminal.shown().contains("\u{1b}]0;towline: done - make it\u{7}\u{7}"), "{}", terminal.shown());
     let screen = terminal.screen();

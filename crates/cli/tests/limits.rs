@@ -31,12 +31,12 @@ fn model_that_first_answers(first: Reply, times: usize) -> ModelServer {
     ])
 }
 
-#[expect(clippy::disallowed_methods, reason = "the scripted model tells the real time")]
+#[expect(clippy::disallowed_methods, reason = "the scripted model reports the real time")]
 fn in_four_seconds() -> String {
     (Timestamp::now() + Duration::from_secs(4)).as_second().to_string()
 }
 
-/// What the agent's frames said about the quota.
+/// The reset of the quota in the agent's frames.
 fn announced_reset(desk: &Desk, goal: &str) -> Timestamp {
     let raw = desk.towline(["logs", goal, "--raw", "--attempt", "1"]).stdout;
     let mut frames = raw.lines().map(|line| serde_json::from_str::<Value>(line).expect("a frame"));
@@ -86,7 +86,7 @@ fn an_announced_limit_parks_the_goal_until_its_reset_and_then_the_session_goes_o
 }
 
 #[test]
-fn a_limit_without_a_reset_time_is_waited_for_by_a_guess_that_says_so() {
+fn a_limit_without_a_reset_time_is_waited_for_by_a_guess_that_is_shown_as_one() {
     let model = model_that_first_answers(Reply::rate_limited().header("retry-after", 3_600), usize::MAX);
     let desk = Desk::with_claude(&model);
     let (towline, goal) = run(&desk);

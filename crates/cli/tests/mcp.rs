@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use support::{Desk, LIMIT, finish};
 use towline_testkit::scratch::{wait_for_some, wait_until_process_tree_gone};
 
-/// The agent tells what it was given, and ends its turn when it is let go.
+/// The agent prints its environment, and ends its turn when it is let go.
 const AGENT: &str = r#"#!/bin/sh
 cat > /dev/null
 n=$(($(cat "$HOME/runs" 2>/dev/null || echo 0) + 1)); echo $n > "$HOME/runs"
@@ -87,7 +87,7 @@ fn serve(desk: &Desk, environment: &BTreeMap<String, String>, requests: &[Value]
     ran.stdout.lines().map(|line| serde_json::from_str(line).expect("an answer")).collect()
 }
 
-/// What a tool says, and whether that is an error.
+/// The result of a tool, and whether it is an error.
 fn call(desk: &Desk, environment: &BTreeMap<String, String>, tool: &str, arguments: Value) -> (String, bool) {
     let params = json!({"name": tool, "arguments": arguments});
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
@@ -119,8 +119,8 @@ fn progress_and_a_claim_are_recorded_and_the_checks_decide() {
     office.given(2);
     let (desk, goal) = (&office.desk, &office.goal);
     let events = desk.events(goal);
-    let told = serde_json::to_string(&events).expect("events");
-    assert!(told.contains("half way") && told.contains("it is all there"), "{told}");
+    let log = serde_json::to_string(&events).expect("events");
+    assert!(log.contains("half way") && log.contains("it is all there"), "{log}");
     assert_eq!(desk.show(goal)["attempts"][0]["verdict"]["met"], false);
     office.let_go(2);
     assert_eq!(office.close()["phase"], "done");
@@ -145,7 +145,7 @@ fn a_token_reaches_its_own_goal_only_and_dies_with_its_attempt() {
     let (one, other) = (Office::open(), Office::open());
     let (given, foreign) = (one.given(1), other.given(1));
     let text = || json!({"text": "hello"});
-    // The token of one goal, said to the engine of the other.
+    // The token of one goal, sent to the engine of the other.
     let mut mixed = foreign.clone();
     mixed.insert("TOWLINE_TOKEN".to_owned(), given["TOWLINE_TOKEN"].clone());
     let (words, is_error) = call(&other.desk, &mixed, "progress", text());

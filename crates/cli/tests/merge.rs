@@ -1,4 +1,4 @@
-//! `towline merge`: the proven commit gets into the user's branch, or nothing happens and it is said what to do.
+//! `towline merge`: the verified commit gets into the user's branch, or nothing changes and the way out is printed.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
@@ -49,7 +49,7 @@ fn kinds_after_the_end(desk: &Desk, goal: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_proven_commit_is_merged_from_anywhere_told_everywhere_and_merged_once() {
+fn a_verified_commit_is_merged_from_anywhere_shown_everywhere_and_merged_once() {
     let desk = desk();
     let goal = proven(&desk);
     let candidate = desk.show(&goal)["candidate"].as_str().expect("a candidate").to_owned();
@@ -135,7 +135,7 @@ fn a_merge_on_which_the_checks_fail_is_refused_with_the_evidence_and_may_be_insi
 }
 
 #[test]
-fn a_conflict_leaves_everything_as_it_was_and_says_how_to_go_on() {
+fn a_conflict_leaves_everything_as_it_was_and_shows_how_to_continue() {
     let desk = desk();
     let goal = proven(&desk);
     desk.project.write("fix.txt", "another fix\n");

@@ -30,7 +30,7 @@ fn notified(file: &std::path::Path) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn the_end_of_a_goal_is_told_to_the_users_command() {
+fn the_end_of_a_goal_is_passed_to_the_users_command() {
     let (desk, file) = desk("echo fixed > fix.txt");
     for (check, kind, text) in [
         ("test -e fix.txt", "done", "fix it is done"),

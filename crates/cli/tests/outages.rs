@@ -17,7 +17,7 @@ fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
 }
 
-/// Answers at `address` with what the server at `to` says, for as long as the test runs.
+/// Forwards `address` to the server at `to`, for as long as the test runs.
 fn forward(address: SocketAddr, to: SocketAddr) {
     let listener = TcpListener::bind(address).expect("the port is still free");
     std::thread::spawn(move || {

@@ -99,9 +99,9 @@ impl Planted {
     }
 
     fn try_at(&self, path: &Path, plant: &impl Fn(&Path), more: &[&[&str]]) {
-        let kept = self.desk.home.path().join("kept");
+        let aside = self.desk.home.path().join("aside");
         fs::create_dir_all(path.parent().expect("a directory")).expect("its directory");
-        let was_there = fs::rename(path, &kept).is_ok();
+        let was_there = fs::rename(path, &aside).is_ok();
         plant(path);
         let goal = self.goal.as_str();
         let commands: [&[&str]; 3] = [&["ls"], &["show", goal], &["gc"]];
@@ -112,7 +112,7 @@ impl Planted {
         }
         towline_files::remove_tree(path).expect("removed");
         if was_there {
-            fs::rename(&kept, path).expect("put back");
+            fs::rename(&aside, path).expect("put back");
         }
     }
 
@@ -201,9 +201,9 @@ fn removal_leaves_alone_what_a_symlink_leads_to() {
         fs::create_dir_all(planted.precious().join(&goal)).expect("a directory");
         fs::write(planted.precious().join(&goal).join("file"), "the user's").expect("written");
         let path = planted.desk.home.towline().join(place.replace("GOAL", &goal));
-        let kept = planted.desk.home.path().join("kept");
+        let aside = planted.desk.home.path().join("aside");
         fs::create_dir_all(path.parent().expect("a directory")).expect("its directory");
-        let was_there = fs::rename(&path, &kept).is_ok();
+        let was_there = fs::rename(&path, &aside).is_ok();
         symlink(planted.precious(), &path).expect("a symlink");
         for command in [vec!["gc", "--older-than", "0s"], vec!["rm", "--force", &goal]] {
             let ran = planted.desk.towline(&command);
@@ -215,8 +215,8 @@ fn removal_leaves_alone_what_a_symlink_leads_to() {
             }
         }
         towline_files::remove_tree(&path).expect("removed");
-        if was_there && fs::rename(&kept, &path).is_err() {
-            fs::remove_dir_all(&kept).expect("removed");
+        if was_there && fs::rename(&aside, &path).is_err() {
+            fs::remove_dir_all(&aside).expect("removed");
         }
     }
 }

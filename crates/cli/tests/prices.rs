@@ -10,7 +10,7 @@ use support::{Desk, LIMIT, finish};
 use towline_testkit::model::{Matcher, ModelServer, Reply, Rule, Usage};
 use towline_testkit::scratch::{processes_with, wait_for};
 
-/// A message of 1.25 cents on the model that Claude Code is told to use.
+/// A message of 1.25 cents on the model that Claude Code is set to use.
 const MESSAGE: Usage = Usage { input: 1_000, output: 300, cache_read: 0, cache_creation: 0 };
 const MESSAGE_COST: f64 = 0.0125;
 
@@ -79,7 +79,7 @@ fn a_model_without_a_price_is_reported_at_the_start_and_a_price_can_be_set() {
         Rule::always().reply(bash("echo hello > hello.txt")),
     ]);
     let desk = desk(&model, "mine-1");
-    let run = ["run", "say hello", "--check", "test -f hello.txt", "--budget", "usd=5", "--json"];
+    let run = ["run", "write hello", "--check", "test -f hello.txt", "--budget", "usd=5", "--json"];
     let report = desk.towline(run).json();
     let goal = report["id"].as_str().expect("an id");
     let unknown = "no price is known for the model `mine-1`";

@@ -89,7 +89,7 @@ fn what_is_always_protected_is_restored_and_cannot_be_lifted() {
 }
 
 #[test]
-fn a_changed_section_is_not_done_and_the_agent_is_told_the_difference() {
+fn a_changed_section_is_not_done_and_the_agent_gets_the_difference() {
     let desk = desk("sed -i 's/sh test.sh/true/' package.json; date +%N > work.txt");
     protect(&desk, "\"package.json#scripts\"");
     let run = ["run", "do it", "--check", "sh tests/run.sh", "--budget", "attempts=2", "--json"];

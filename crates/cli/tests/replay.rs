@@ -12,29 +12,29 @@ use support::{Desk, LIMIT};
 use towline_testkit::hostile;
 use towline_testkit::scratch::wait_for;
 
-/// An agent that says two things, with a pause of a second between them.
+/// An agent that writes two messages, with a pause of a second between them.
 const PAUSED: &str = "await_prompt\ninit\nassistant 'First words.'\nsleep 1\nassistant 'Last words.'\n\
                       result false null 'Last words.'\nwhile IFS= read -r line; do :; done\n";
 
 /// A goal with one attempt, of that agent.
 fn replayable() -> (Desk, String) {
     let desk = Desk::with_script(|dir| hostile::with_body(dir, "paused", PAUSED));
-    let ran = desk.towline(["run", "say two things", "--check", "true", "--json"]);
+    let ran = desk.towline(["run", "write two messages", "--check", "true", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let goal = desk.only_goal();
     (desk, goal)
 }
 
 #[test]
-fn an_attempt_is_told_once_more_as_it_was() {
+fn an_attempt_is_printed_again_as_it_was() {
     let (desk, goal) = replayable();
-    let told = desk.towline(["logs", &goal, "--attempt", "1"]).stdout;
+    let log = desk.towline(["logs", &goal, "--attempt", "1"]).stdout;
     let replayed = desk.towline(["replay", &goal]);
     assert_eq!(replayed.code, Some(0), "{replayed:?}");
     let mut lines = replayed.stdout.lines();
     assert!(lines.next().is_some_and(|line| line.starts_with("attempt 1 · ")), "{replayed:?}");
     let rest: Vec<&str> = lines.collect();
-    assert_eq!(rest, told.lines().take(rest.len()).collect::<Vec<_>>());
+    assert_eq!(rest, log.lines().take(rest.len()).collect::<Vec<_>>());
     assert!(rest.iter().any(|line| line.contains("Last words.")), "{rest:?}");
     let checked = desk.towline(["replay", &goal, "--check"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
@@ -42,7 +42,7 @@ fn an_attempt_is_told_once_more_as_it_was() {
 }
 
 #[test]
-fn the_settings_of_then_hold_whatever_the_configuration_says_now() {
+fn the_original_settings_hold_whatever_the_configuration_is_now() {
     let (desk, goal) = replayable();
     desk.configure("defaults.agents = [\"codex\"]\n");
     assert_eq!(desk.towline(["replay", &goal, "--check"]).code, Some(0));
@@ -92,7 +92,7 @@ fn bytes_that_mean_something_else_than_what_is_stored_are_named() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_said_with_what_to_do() {
+fn what_cannot_be_replayed_is_refused_with_a_hint() {
     let desk = Desk::with_script(|dir| hostile::with_body(dir, "lingers", "await_prompt\ninit\nlinger\n"));
     let mut towline = desk.start(["run", "take long"]);
     let goal = desk.only_goal();

@@ -24,8 +24,8 @@ fn run_a_goal(desk: &Desk) -> String {
 /// Everything in the repository and the state directory that carries the goal's id.
 fn traces(desk: &Desk, goal: &str) -> Vec<String> {
     let refs = desk.project.git(["for-each-ref", "--format=%(refname)"]);
-    let worktrees = desk.project.git(["worktree", "list", "--porcelain"]);
-    let mut found: Vec<String> = refs.lines().chain(worktrees.lines()).map(str::to_owned).collect();
+    let checkouts = desk.project.git(["worktree", "list", "--porcelain"]);
+    let mut found: Vec<String> = refs.lines().chain(checkouts.lines()).map(str::to_owned).collect();
     for folder in ["attempts", "workspaces", "verify"] {
         let entries = std::fs::read_dir(desk.home.towline().join(folder)).into_iter().flatten().flatten();
         found.extend(entries.map(|entry| entry.path().display().to_string()));
@@ -55,7 +55,7 @@ fn a_merged_goal_goes_without_a_trace_and_others_stay() {
 }
 
 #[test]
-fn unmerged_work_is_refused_and_kept_by_force() {
+fn unmerged_work_is_refused_and_preserved_by_force() {
     let desk = desk();
     let goal = run_a_goal(&desk);
     let report = desk.show(&goal);
@@ -72,11 +72,11 @@ fn unmerged_work_is_refused_and_kept_by_force() {
 
     let forced = desk.towline(["rm", "--force", "--json", &goal]);
     assert_eq!(forced.code, Some(0), "{forced:?}");
-    let kept = format!("refs/towline/removed/{goal}/candidate");
-    assert_eq!(forced.json()[0]["kept"], json!([{"reference": kept, "commit": candidate}]));
-    assert_eq!(traces(&desk, &goal), std::slice::from_ref(&kept));
-    assert_eq!(desk.project.git(["rev-parse", &kept]), candidate);
-    assert_eq!(desk.project.git(["show", &format!("{kept}:fix.txt")]), "fixed");
+    let preserved = format!("refs/towline/removed/{goal}/candidate");
+    assert_eq!(forced.json()[0]["kept"], json!([{"reference": preserved, "commit": candidate}]));
+    assert_eq!(traces(&desk, &goal), std::slice::from_ref(&preserved));
+    assert_eq!(desk.project.git(["rev-parse", &preserved]), candidate);
+    assert_eq!(desk.project.git(["show", &format!("{preserved}:fix.txt")]), "fixed");
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn files_that_somebody_left_in_the_workspace_are_work() {
     assert!(refused.stderr.contains("files in its workspace"), "{}", refused.stderr);
     let forced = desk.towline(["rm", "-f", &goal]);
     assert_eq!(forced.code, Some(0), "{forced:?}");
-    let kept = format!("refs/towline/removed/{goal}/work:notes.txt");
-    assert_eq!(desk.project.git(["show", &kept]), "by hand");
+    let preserved = format!("refs/towline/removed/{goal}/work:notes.txt");
+    assert_eq!(desk.project.git(["show", &preserved]), "by hand");
     assert!(!Path::new(&workspace).exists());
 }
 
@@ -200,11 +200,11 @@ fn a_symlink_to_the_users_checkout_in_the_place_of_the_workspace_costs_nobody_an
     assert_eq!(desk.towline(["merge", &goal]).code, Some(0));
     let workspace = desk.show(&goal)["workspace"].as_str().expect("a workspace").to_owned();
     std::fs::remove_dir_all(&workspace).expect("removed");
-    std::os::unix::fs::symlink(desk.project.path(), &workspace).expect("a link");
+    std::os::unix::fs::symlink(desk.project.path(), &workspace).expect("a symlink");
     for args in [&["gc"][..], &["rm", &goal], &["rm", "--force", &goal]] {
         let ran = desk.towline(args);
-        let said = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(said.contains("there is a symlink or a file in its place"), "{args:?}: {ran:?}");
+        let printed = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(printed.contains("there is a symlink or a file in its place"), "{args:?}: {ran:?}");
         assert_eq!(desk.project.read("fix.txt"), "fixed\n");
     }
     std::fs::remove_file(&workspace).expect("removed");
@@ -212,7 +212,7 @@ fn a_symlink_to_the_users_checkout_in_the_place_of_the_workspace_costs_nobody_an
 }
 
 #[test]
-fn another_repository_in_the_place_of_the_goals_own_says_nothing_about_its_work() {
+fn another_repository_in_the_place_of_the_goals_own_is_no_evidence_about_its_work() {
     for mode in ["--check=test -e fix.txt", "--in-place"] {
         let desk = desk();
         let ran = desk.towline(["run", "fix it", "--check", "test -e fix.txt", "--json", mode]);
@@ -256,9 +256,9 @@ fn a_goal_that_worked_in_place_has_nothing_to_merge_and_leaves_the_files_alone()
     let removed = desk.towline(["rm", &goal]);
     assert_eq!(removed.code, Some(0), "{removed:?}");
     assert_eq!(desk.project.read("fix.txt"), "fixed\n");
-    let kept = ["before", "candidate"].map(|name| format!("refs/towline/removed/{goal}/{name}"));
-    assert_eq!(traces(&desk, &goal), kept);
-    let before = &kept[0];
+    let preserved = ["before", "candidate"].map(|name| format!("refs/towline/removed/{goal}/{name}"));
+    assert_eq!(traces(&desk, &goal), preserved);
+    let before = &preserved[0];
     assert_eq!(desk.project.git(["show", &format!("{before}:README.md")]), "changed before the goal");
 }
 
@@ -276,9 +276,9 @@ fn what_was_put_back_in_place_and_what_was_proven_outlive_the_goal() {
     let removed = desk.towline(["rm", &goal]);
     assert_eq!(removed.code, Some(0), "{removed:?}");
     let prefix = format!("refs/towline/removed/{goal}");
-    let kept = ["candidate", "replaced/1", "replaced/2"].map(|name| format!("{prefix}/{name}"));
-    assert_eq!(traces(&desk, &goal), kept);
-    for reference in &kept {
+    let preserved = ["candidate", "replaced/1", "replaced/2"].map(|name| format!("{prefix}/{name}"));
+    assert_eq!(traces(&desk, &goal), preserved);
+    for reference in &preserved {
         assert!(removed.stdout.contains(reference), "no {reference} in {}", removed.stdout);
     }
     let show = |what: &str| desk.project.git(["show", &format!("{prefix}/{what}")]);

@@ -36,7 +36,7 @@ fn the_demo_needs_no_agent_and_proves_the_fix() {
         |field: &str| report[field].as_str().expect("a time").parse::<jiff::Timestamp>().expect("a time");
     let took = took("updated_at").duration_since(took("created_at"));
     assert!(took < jiff::SignedDuration::from_secs(10), "{took}");
-    // It is not on the path here, so that it says how it gets there.
+    // It is not on the PATH here, so the hint has the command that installs it.
     let install = "cargo install --path crates/cli";
     for wanted in
         ["attempt 1", "✗ tests", "attempt 2", "✓ tests", "✓ done", "The proof", install, "towline run"]
@@ -83,7 +83,7 @@ fn a_check_that_never_turns_green_spends_the_attempts_and_keeps_the_work() {
     let way_on = format!("towline retry {} --budget attempts=+5", &goal[28..]);
     assert!(ran.stdout.contains(&way_on), "no {way_on:?} in {}", ran.stdout);
 
-    // Without more budget there is nothing to go on with; with more it goes on in the same session.
+    // Without more budget it is refused; with more it continues in the same session.
     let refused = desk.towline(["retry", &goal]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("--budget attempts=+5"), "{}", refused.stderr);
@@ -111,7 +111,7 @@ fn the_same_failure_on_the_same_files_escalates_before_the_budget_is_spent() {
 }
 
 #[test]
-fn a_check_whose_command_is_not_there_says_so() {
+fn a_check_whose_command_does_not_exist_is_reported_as_such() {
     let desk = Desk::with_script(hostile::well_behaved).without_baseline();
     let check = "no-such-linter --strict";
     let ran = desk.towline(["run", "lint it", "--check", check, "--budget", "attempts=1"]);
@@ -124,13 +124,13 @@ fn a_check_whose_command_is_not_there_says_so() {
 }
 
 #[test]
-fn a_goal_that_changed_nothing_has_a_diff_that_says_so() {
+fn the_diff_of_a_goal_that_changed_nothing_is_a_note() {
     let desk = Desk::with_script(hostile::exits_at_once);
     desk.towline(["run", "do nothing", "--check", "false", "--budget", "errors=1"]);
     let goal = desk.only_goal();
     let diff = desk.towline(["diff", &goal]);
-    let said = format!("goal {} has changed nothing\n", &goal[28..]);
-    assert_eq!((diff.code, diff.stdout, diff.stderr), (Some(0), String::new(), said));
+    let note = format!("goal {} has changed nothing\n", &goal[28..]);
+    assert_eq!((diff.code, diff.stdout, diff.stderr), (Some(0), String::new(), note));
 }
 
 #[test]
@@ -142,9 +142,9 @@ fn a_configuration_that_is_in_no_commit_is_spoken_of_only_while_it_is_there() {
     assert!(run().contains(note));
     desk.project.commit("how it is checked");
     std::fs::remove_file(desk.project.path().join("towline.toml")).expect("removed");
-    let said = run();
+    let printed = run();
     let named = "note: uncommitted changes are not part of the work: towline.toml";
-    assert!(!said.contains(note) && said.contains(named), "{said}");
+    assert!(!printed.contains(note) && printed.contains(named), "{printed}");
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn empty_folders_of_submodules_are_spoken_of_unless_the_setup_fills_them() {
     assert!(run().contains(note));
     let setup = "[workspace]\nsetup = [\"git submodule update --init --recursive\"]\n";
     desk.project.write("towline.toml", setup);
-    let said = run();
-    assert!(!said.contains(note), "{said}");
+    let printed = run();
+    assert!(!printed.contains(note), "{printed}");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn the_second_ctrl_c_ends_at_once_what_ignores_every_signal() {
     desk.configure(&format!("[agents.claude]\ncommand = [{script:?}]\nstop_grace = \"10m\"\n"));
     let towline = desk.start(["run", "never stop", "--check", "true", "--events"]);
     let marker = desk.home.marker();
-    wait_for(LIMIT, "the tree to stand", || {
+    wait_for(LIMIT, "the tree to be complete", || {
         processes_with(&marker).iter().filter(|process| process.command.starts_with("sleep")).count() >= 2
     });
     let goal = desk.only_goal();
@@ -268,7 +268,7 @@ fn cancelling_during_a_check_ends_the_check() {
 }
 
 #[test]
-fn an_agent_that_rewrites_a_protected_test_is_told_and_not_believed() {
+fn an_agent_that_rewrites_a_protected_test_is_warned_and_not_believed() {
     let desk = Desk::with_script(|dir| hostile::doing(dir, "echo 'exit 0' > tests.sh; date +%N > work.txt"));
     let mut configuration =
         std::fs::read_to_string(desk.home.config().join("towline/config.toml")).expect("read");
@@ -288,7 +288,7 @@ fn an_agent_that_rewrites_a_protected_test_is_told_and_not_believed() {
 }
 
 #[test]
-fn a_goals_log_diff_and_list_tell_what_happened() {
+fn a_goals_log_diff_and_list_show_what_happened() {
     let desk = Desk::with_script(hostile::well_behaved);
     let ran = desk.towline(["run", "leave a file", "--check", "test -f done.txt", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -330,7 +330,7 @@ fn a_second_terminal_follows_a_run_live_to_its_end() {
     let (ran, followed) = (finish(towline), finish(follower));
     assert_eq!((ran.code, followed.code), (Some(0), Some(0)));
     assert_eq!(followed.stdout, ran.stdout);
-    // Whoever asks for a goal that somebody else drives is told so.
+    // The request for a goal that another process drives is refused.
     let unknown = desk.towline(["cancel", &goal]);
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(unknown.stderr.contains("is done"), "{}", unknown.stderr);
@@ -402,17 +402,17 @@ fn cancelling_a_goal_whose_towline_was_killed_ends_its_agent_even_without_a_conf
 }
 
 #[test]
-fn a_tree_that_lost_its_shim_is_gone_before_the_next_attempt_starts() {
+fn a_tree_that_lost_its_supervisor_is_gone_before_the_next_attempt_starts() {
     let desk = Desk::with_script(waiting);
     let towline = desk.start(["run", "wait for it", "--check", "true", "--json"]);
     let marker = desk.home.marker();
-    let shim = wait_for_some(LIMIT, "the tree to stand", || {
+    let supervisor = wait_for_some(LIMIT, "the tree to be complete", || {
         processes_with(&marker).iter().find(|process| process.command.starts_with("sleep 987"))?;
         let dir = desk.home.towline().join(format!("attempts/{}/1", desk.only_goal()));
         towline_process::supervisor_process(&dir).expect("its identity")
     });
-    let shim = i32::try_from(shim.pid).ok().and_then(Pid::from_raw).expect("a pid");
-    kill_process(shim, Signal::KILL).expect("the shim is killed");
+    let supervisor = i32::try_from(supervisor.pid).ok().and_then(Pid::from_raw).expect("a pid");
+    kill_process(supervisor, Signal::KILL).expect("the supervisor is killed");
     let goal = desk.only_goal();
     wait_for(LIMIT, "the goal to sleep", || desk.show(&goal)["phase"] == "sleeping");
     assert!(!processes_with(&marker).iter().any(|process| process.command.starts_with("sleep 987")));
@@ -472,7 +472,7 @@ fn the_log_and_the_report_agree_on_how_a_cancelled_attempt_ended() {
         desk.events(&goal).into_iter().map(|event| event["event"]["end"]["end"].clone()).collect();
     assert!(ends.contains(&json!("cancelled")), "{ends:?}");
     assert_eq!(desk.show(&goal)["attempts"][0]["end"], "cancelled");
-    // What is over is over, and says so.
+    // A goal that has ended is reported as such.
     let again = desk.towline(["cancel", &goal]);
     assert_eq!(again.code, Some(2), "{again:?}");
     assert!(again.stderr.contains("is cancelled: there is nothing to cancel"), "{}", again.stderr);

@@ -89,7 +89,7 @@ fn no_words_of_an_agent_a_check_or_a_goal_give_orders_to_the_terminal() {
 }
 
 #[test]
-fn what_an_agent_says_to_towline_is_told_once_and_in_words() {
+fn a_request_of_an_agent_to_towline_is_printed_once_and_in_words() {
     let desk = Desk::with_script(asks_sleeps_begs_and_works);
     let towline = desk.start(["run", "Paint it", "--check", "true", "--budget", "attempts=2"]);
     let goal = desk.only_goal();
@@ -107,12 +107,12 @@ fn what_an_agent_says_to_towline_is_told_once_and_in_words() {
 }
 
 #[test]
-fn a_bad_end_is_told_everywhere_in_the_words_of_the_one_table() {
+fn a_bad_end_is_printed_everywhere_in_the_words_of_the_one_table() {
     let desk = Desk::with_script(hostile::exits_at_once);
     let ran = desk.towline(["run", "Paint it", "--check", "true", "--budget", "errors=1"]);
     let crashed = EndKind::Crashed.class();
     let goal = desk.only_goal();
-    // What the table leaves open is filled in, so that it can be typed as it stands.
+    // The placeholders of the table are filled in, so that the command can be typed as it is.
     let hint =
         crashed.hint.replace(" ID ", &format!(" {} ", &goal[28..])).replace("--attempt N", "--attempt 1");
     assert_ne!(hint, crashed.hint);
@@ -157,7 +157,7 @@ fn after_a_question_that_nobody_answered_the_way_on_is_the_answer_and_then_the_r
             "  ? Which?".to_owned(),
             "      waits for 0.1s at most".to_owned(),
             format!("  answer it:               towline answer {id} …"),
-            format!("  then go on:              towline run --goal {id}"),
+            format!("  then continue it:        towline run --goal {id}"),
         ]
     );
     assert_eq!(desk.towline(["answer", &goal, "this"]).code, Some(0));
@@ -196,14 +196,14 @@ fn an_answer_comes_from_standard_input_or_after_two_dashes_and_has_a_limit() {
 }
 
 #[test]
-fn words_told_during_the_checks_are_heard_if_the_agent_goes_on_and_long_ones_are_cut() {
+fn a_message_during_the_checks_reaches_the_agent_if_it_continues_and_long_ones_are_cut() {
     let desk = Desk::with_script(hostile::well_behaved).without_baseline();
     let check = format!("until [ -e {:?}/go ]; do sleep 0.05; done", desk.home.path().display().to_string());
     let towline = desk.start(["run", "Paint it", "--check", &check]);
     let goal = desk.only_goal();
     desk.wait_for_phase(&goal, "checking");
-    let told = with_input(&desk, &["tell", &goal, "-"], &"x".repeat(120_000));
-    assert_eq!(told.stdout, "told: the agent hears it if it goes on\n", "{told:?}");
+    let sent = with_input(&desk, &["tell", &goal, "-"], &"x".repeat(120_000));
+    assert_eq!(sent.stdout, "sent: the agent gets the message if it continues\n", "{sent:?}");
     std::fs::write(desk.home.path().join("go"), "").expect("the signal to go on");
     let ran = finish(towline);
     assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -1,7 +1,7 @@
-//! Screens of the real program as people see them, kept as snapshots at 80×24 and 120×40.
+//! Screens of the real program as people see them, as snapshots at 80×24 and 120×40.
 //!
 //! What differs from run to run (ids, commits, times, durations, versions) is replaced by something steady that fits its
-//! place. An agent or a check that is to be looked at stands still at a gate until the picture is taken.
+//! place. An agent or a check on a picture waits at a gate until the picture is taken.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
@@ -19,11 +19,11 @@ use towline_testkit::scratch::wait_for;
 const SIZES: [(u16, u16); 2] = [(80, 24), (120, 40)];
 const CONTROL_C: &str = "\u{3}";
 
-/// The agent's first turn says that it is done when it is not; its second turn makes the greeting polite.
+/// The agent's first turn claims that it is done when it is not; its second turn makes the greeting polite.
 const TWO_TURNS: &str = r#"
 [[turn]]
 step = [
-    { say = "I read the greeting first, to see what it says to whom. It greets everybody in the same way." },
+    { say = "I read the greeting first, to see whom it greets. It greets everybody in the same way." },
     { run = "cat greeting" },
     { run = "grep --count please greeting" },
     { usage = { input = 11200, output = 800, cost_usd = 0.42 } },
@@ -109,7 +109,7 @@ impl Stage {
     }
 
     /// Everything that a command writes to a terminal of this width.
-    fn told(&self, args: &[&str], (columns, rows): (u16, u16)) -> String {
+    fn printed(&self, args: &[&str], (columns, rows): (u16, u16)) -> String {
         let mut terminal = Terminal::sized(columns, rows);
         let towline = terminal.start(&self.command(args));
         finish(towline);
@@ -184,7 +184,7 @@ fn snapshot(name: &str, (columns, rows): (u16, u16), text: &str) {
     });
 }
 
-/// Takes a picture of a goal that stands still, at both sizes, and lets it go on.
+/// Takes a picture of a goal that waits at its gate, at both sizes, and lets it continue.
 fn still(name: &str, script: &str, configuration: &str, args: &[&str], sight: &str) {
     for size in SIZES {
         let stage = Stage::new(script, configuration);
@@ -222,7 +222,7 @@ fn a_log_that_is_followed_in_another_terminal_shows_the_running_tool_and_its_tim
 }
 
 #[test]
-fn taken_up_in_the_middle_of_a_tool() {
+fn resumed_in_the_middle_of_a_tool() {
     for size in SIZES {
         let stage = Stage::new(TWO_TURNS, &two_checks("true"));
         let mut terminal = Terminal::sized(size.0, size.1);
@@ -235,7 +235,7 @@ fn taken_up_in_the_middle_of_a_tool() {
         terminal.wait_to_see("$ ./try-it --slowly · ");
         // The last line of the block: before it is there, the picture is not whole.
         let picture = terminal.wait_to_see("so far 27.5k tokens");
-        snapshot("taken_up", size, &steady(&picture));
+        snapshot("resumed", size, &steady(&picture));
         stage.open_the_gate();
         assert_eq!(finish(towline).code, Some(0), "{:#?}", terminal.screen());
     }
@@ -279,10 +279,10 @@ fn a_narrow_terminal_gets_one_line() {
 }
 
 #[test]
-fn what_the_doctor_says_fits_a_narrow_terminal() {
+fn the_output_of_doctor_fits_a_narrow_terminal() {
     let mut stage = Stage::new(TWO_TURNS, &two_checks("true"));
     stage.hide_the_machine();
-    snapshot("doctor", (48, 24), &stage.told(&["doctor"], (48, 24)));
+    snapshot("doctor", (48, 24), &stage.printed(&["doctor"], (48, 24)));
 }
 
 #[test]
@@ -315,12 +315,12 @@ fn paused_from_another_terminal() {
         let mut terminal = Terminal::sized(size.0, size.1);
         let towline = stage.run(&mut terminal, &[]);
         terminal.wait_to_see("$ ./try-it --slowly · ");
-        let told = stage.told(&["pause", &stage.short_id()], size);
-        assert_eq!(finish(towline).code, Some(143), "{told}");
+        let printed = stage.printed(&["pause", &stage.short_id()], size);
+        assert_eq!(finish(towline).code, Some(143), "{printed}");
         terminal.wait_for_the_end();
         snapshot("paused", size, &steady(&terminal.screen()));
-        snapshot("pause", size, &told);
-        snapshot("show_paused", size, &stage.told(&["show", &stage.short_id()], size));
+        snapshot("pause", size, &printed);
+        snapshot("show_paused", size, &stage.printed(&["show", &stage.short_id()], size));
     }
 }
 
@@ -367,7 +367,7 @@ fn a_terminal_without_fine_signs_gets_ascii() {
 }
 
 #[test]
-fn a_run_that_nobody_watches_is_told_in_whole_lines() {
+fn a_run_without_a_terminal_is_printed_in_whole_lines() {
     let stage = Stage::new(TWO_TURNS, &two_checks("true"));
     stage.open_the_gate();
     let ran = finish(stage.command(&["run", "Make the greeting polite"]).spawn().expect("towline starts"));
@@ -396,7 +396,7 @@ fn the_block_follows_the_size_of_the_terminal() {
 }
 
 #[test]
-fn what_commands_tell() {
+fn the_output_of_commands() {
     let stage = Stage::after_the_run();
     let id = stage.short_id();
     for size in SIZES {
@@ -406,13 +406,13 @@ fn what_commands_tell() {
             ("logs", vec!["logs", &id]),
             ("diff_stat", vec!["diff", "--stat", &id]),
         ] {
-            snapshot(name, size, &stage.told(&args, size));
+            snapshot(name, size, &stage.printed(&args, size));
         }
     }
 }
 
 #[test]
-fn what_commands_tell_about_the_machine() {
+fn the_output_of_commands_about_the_machine() {
     let mut stage = Stage::new(TWO_TURNS, &two_checks("true"));
     stage.hide_the_machine();
     for size in SIZES {
@@ -423,7 +423,7 @@ fn what_commands_tell_about_the_machine() {
             ("questions", vec!["questions"]),
             ("refused", vec!["run", "Make the greeting polite", "--agent", "claude"]),
         ] {
-            snapshot(name, size, &stage.told(&args, size));
+            snapshot(name, size, &stage.printed(&args, size));
         }
     }
 }

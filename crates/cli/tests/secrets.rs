@@ -25,12 +25,12 @@ const SHAPED: [&str; 4] = [
     "AKIAPLANTED012345678",
     "eyJwbGFudGVkIjoxfQ.eyJwbGFudGVkIjoyfQ.cGxhbnRlZHNpZw",
 ];
-/// What the operator says.
-const IN_PROMPT: &str = "ghp_saidintheprompt0123456789";
+/// Secrets in messages of the operator.
+const IN_PROMPT: &str = "ghp_writintheprompt0123456789";
 const IN_ANSWER: &str = "glpat-saidintheanswer01234567";
-const TOLD: &str = "xoxb-toldbytheoperator0123456";
+const IN_MESSAGE: &str = "xoxb-sentbytheoperator0123456";
 
-/// Says all that it knows in every way in which an agent can say something, asks, and then waits to be let go.
+/// Prints all that it knows in every way that an agent has, asks, and then waits to be let go.
 const BLABBER: &str = r#"
 all="$ANTHROPIC_API_KEY $HANDED $CONFIG_TOKEN $TOWLINE_TOKEN SHAPES"
 printf '%s' "$TOWLINE_TOKEN" > "$HOME/token"
@@ -40,7 +40,7 @@ message() {
   printf '{"type":"assistant","message":{"id":"msg_%s","type":"message","role":"assistant","model":"scripted","content":[%s],"stop_reason":null,"stop_sequence":null,"usage":%s},"parent_tool_use_id":null,"session_id":"%s"}\n' "$1" "$2" "$usage" "$session"
 }
 message 1 "{\"type\":\"thinking\",\"thinking\":\"I know $all\",\"signature\":\"s\"}"
-message 2 "{\"type\":\"text\",\"text\":\"I say $all and $(printf %s "user:$ANTHROPIC_API_KEY" | base64)\"}"
+message 2 "{\"type\":\"text\",\"text\":\"I know $all and $(printf %s "user:$ANTHROPIC_API_KEY" | base64)\"}"
 message 3 "{\"type\":\"tool_use\",\"id\":\"toolu_1\",\"name\":\"Bash\",\"input\":{\"command\":\"echo $all\",\"$CONFIG_TOKEN\":[\"$HANDED\"]}}"
 printf '{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"printed %s","is_error":false}]},"parent_tool_use_id":null,"session_id":"%s"}\n' "$all" "$session"
 message 4 "{\"type\":\"tool_use\",\"id\":\"toolu_2\",\"name\":\"Read\",\"input\":{\"file_path\":\"/secret/$HANDED/$ANTHROPIC_API_KEY\"}}"
@@ -102,8 +102,8 @@ fn assert_hidden(secrets: &[String], text: &str, place: &str) {
 
 /// Looks at everything that can be read about a goal.
 fn look_everywhere(desk: &Desk, goal: &str, secrets: &[String]) {
-    let said = [IN_PROMPT, IN_ANSWER, TOLD].map(str::to_owned);
-    let hidden: Vec<String> = secrets.iter().cloned().chain(said).collect();
+    let of_people = [IN_PROMPT, IN_ANSWER, IN_MESSAGE].map(str::to_owned);
+    let hidden: Vec<String> = secrets.iter().cloned().chain(of_people).collect();
     let commands: [&[&str]; 20] = [
         &["show", goal],
         &["show", goal, "--json"],
@@ -131,7 +131,7 @@ fn look_everywhere(desk: &Desk, goal: &str, secrets: &[String]) {
         assert!(ran.code.is_some(), "{ran:?}");
         assert_hidden(&hidden, &format!("{}{}", ran.stdout, ran.stderr), &args.join(" "));
     }
-    // What people said is kept as they said it, because it is to reach the agent so; all else is in no database.
+    // Messages of people are stored unchanged, because they must reach the agent so; all else is in no database.
     for name in ["towline.db", "towline.db-wal"] {
         let bytes = std::fs::read(desk.home.towline().join(name)).unwrap_or_default();
         assert_hidden(secrets, &String::from_utf8_lossy(&bytes), name);
@@ -153,12 +153,12 @@ fn planted_secrets_come_out_nowhere_but_in_the_raw_logs() {
         let answered = desk.towline(["answer", &goal, &format!("No: take {IN_ANSWER}")]);
         assert_hidden(&[IN_ANSWER.to_owned()], &format!("{answered:?}"), "answer");
         assert_eq!(answered.code, Some(0), "{answered:?}");
-        let told = desk.towline(["tell", &goal, &format!("and {TOLD}")]);
-        assert_eq!(told.code, Some(0), "{told:?}");
+        let sent = desk.towline(["tell", &goal, &format!("and {IN_MESSAGE}")]);
+        assert_eq!(sent.code, Some(0), "{sent:?}");
         std::fs::write(desk.home.path().join("go"), "").expect("let go");
         let ran = finish(towline);
-        let said = [IN_PROMPT, IN_ANSWER, TOLD].map(str::to_owned);
-        let hidden: Vec<String> = secrets.iter().cloned().chain(said).collect();
+        let of_people = [IN_PROMPT, IN_ANSWER, IN_MESSAGE].map(str::to_owned);
+        let hidden: Vec<String> = secrets.iter().cloned().chain(of_people).collect();
         assert_hidden(&hidden, &format!("{}{}", ran.stdout, ran.stderr), format);
         let report = desk.show(&goal);
         let attempts = report["attempts"].as_array().expect("attempts");
@@ -167,11 +167,11 @@ fn planted_secrets_come_out_nowhere_but_in_the_raw_logs() {
         assert!(report.to_string().contains("[masked token]"), "{report}");
         look_everywhere(&desk, &goal, &secrets);
 
-        // What people said reached the agent as they said it, and the raw logs have it all.
+        // Messages of people reached the agent unchanged, and the raw logs have it all.
         let dir = attempts[0]["dir"].as_str().expect("a directory").to_owned();
         let read = |name: &str| std::fs::read_to_string(Path::new(&dir).join(name)).expect("a log");
-        for said in [IN_PROMPT, IN_ANSWER] {
-            assert!(read("stdin.log").contains(said), "{said}");
+        for text in [IN_PROMPT, IN_ANSWER] {
+            assert!(read("stdin.log").contains(text), "{text}");
         }
         assert!(read("stdout.log").contains(OF_ENVIRONMENT) && read("stderr.log").contains(HANDED_ON));
 
@@ -221,9 +221,9 @@ fn arguments_that_are_refused_are_not_repeated_with_their_secrets() {
         vec!["run".to_owned(), "--file".to_owned(), shaped.to_owned()],
     ] {
         let ran = desk.towline(&args);
-        let said = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(matches!(ran.code, Some(2 | 5)) && said.contains("error: "), "{args:?}: {ran:?}");
-        assert_hidden(&[OF_ENVIRONMENT.to_owned(), shaped.to_owned()], &said, &args.join(" "));
+        let printed = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(matches!(ran.code, Some(2 | 5)) && printed.contains("error: "), "{args:?}: {ran:?}");
+        assert_hidden(&[OF_ENVIRONMENT.to_owned(), shaped.to_owned()], &printed, &args.join(" "));
     }
 }
 

@@ -1,5 +1,5 @@
-//! What towline finds in its state directory when it starts: agents that run on for nobody are ended, checkouts that
-//! nobody needs are removed, and whatever may be taken up again is left alone.
+//! What towline finds in its state directory when it starts: agents that no goal needs are ended, leftover checkouts are
+//! removed, and whatever may be adopted is left alone.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
@@ -59,7 +59,7 @@ fn kill(mut towline: Child) {
 
 /// A supervisor with a tree below it, started by hand as an attempt of a goal.
 struct Stray {
-    shim: Child,
+    supervisor: Child,
     dir: PathBuf,
     marker: String,
 }
@@ -81,8 +81,8 @@ impl Stray {
         let mut command = desk.command(["shim".as_ref(), dir.as_os_str()]);
         command.env("STRAY", marker.trim_start_matches("STRAY="));
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let shim = command.spawn().expect("a supervisor");
-        let stray = Self { shim, dir, marker };
+        let supervisor = command.spawn().expect("a supervisor");
+        let stray = Self { supervisor, dir, marker };
         wait_for(LIMIT, "the tree to be there", || stray.is_untouched());
         stray
     }
@@ -95,7 +95,7 @@ impl Stray {
     /// It was ended by its supervisor, with everything below it.
     fn assert_ended(mut self) {
         wait_until_process_tree_gone(&self.marker, Duration::from_secs(1));
-        self.shim.wait().expect("reaped");
+        self.supervisor.wait().expect("reaped");
         let record = fs::read(self.dir.join("exit.json")).expect("an exit record");
         let record: Value = serde_json::from_slice(&record).expect("an exit record");
         assert_eq!((&record["stopped"], &record["signal"]), (&json!("requested"), &json!(9)), "{record}");
@@ -120,7 +120,7 @@ fn an_agent_of_a_goal_that_is_done_is_ended() {
 }
 
 #[test]
-fn an_agent_that_may_be_taken_up_again_is_left_alone_and_other_ones_of_its_goal_are_not() {
+fn an_agent_that_may_be_adopted_is_left_alone_and_other_ones_of_its_goal_are_not() {
     let desk = desk();
     let (towline, goal) = working(&desk);
     kill(towline);

@@ -1,5 +1,5 @@
-//! Goals that lost whoever looked after them, towline or the agent's supervisor, with scripts in the place of an
-//! agent: what was under way is brought to its end, and nothing is left running.
+//! Goals that lost their engine or the agent's supervisor, with scripts in the place of an agent: what was under way is
+//! completed, and nothing is left running.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
@@ -74,7 +74,7 @@ fn an_abandoned_goal_can_be_cancelled_and_nothing_is_left() {
 }
 
 #[test]
-fn a_stop_that_was_under_way_is_brought_to_its_end() {
+fn a_stop_that_was_under_way_is_completed() {
     let desk = stubborn_desk("stop_grace = \"2s\"");
     let (towline, goal) = working(&desk);
     kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C");
@@ -126,9 +126,10 @@ result false null 'Done.'
     let towline = desk.start(["run", "go on", "--check", "true", "--json"]);
     wait_for(LIMIT, "the agent to work", || desk.home.path().join("working").exists());
     let dir = desk.home.towline().join(format!("attempts/{}/1", desk.only_goal()));
-    let shim = towline_process::supervisor_process(&dir).expect("its identity").expect("the supervisor");
-    let shim = Pid::from_raw(i32::try_from(shim.pid).expect("a pid")).expect("a pid");
-    kill_process(shim, Signal::KILL).expect("killed");
+    let supervisor =
+        towline_process::supervisor_process(&dir).expect("its identity").expect("the supervisor");
+    let supervisor = Pid::from_raw(i32::try_from(supervisor.pid).expect("a pid")).expect("a pid");
+    kill_process(supervisor, Signal::KILL).expect("killed");
     let ran = finish(towline);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();

@@ -32,7 +32,7 @@ fn which_colour() -> Reply {
     )
 }
 
-/// Asks, and paints in the colour that it is told, wherever it is told.
+/// Asks, and paints in the colour of the answer, however it arrives.
 fn model_that_asks_for_a_colour() -> ModelServer {
     let knows = Matcher::any_text_contains("Blue\"").or(Matcher::any_text_contains("Which colour?\n  Blue"));
     ModelServer::start([
@@ -65,8 +65,8 @@ fn a_question_blocks_the_goal_and_an_answer_from_a_second_terminal_reaches_the_m
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();
     assert_eq!(of_attempts(&report, "end"), ["completed"]);
-    let told = model.turns()[1].tool_results();
-    assert!(told[0].text.contains("\"Which colour?\"=\"Blue\""), "{told:?}");
+    let results = model.turns()[1].tool_results();
+    assert!(results[0].text.contains("\"Which colour?\"=\"Blue\""), "{results:?}");
     assert_eq!(desk.towline(["questions", "--json"]).json(), json!([]));
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }
@@ -79,8 +79,8 @@ fn a_question_outlives_towline_and_its_agent_and_the_answer_resumes_the_session(
     let goal = desk.only_goal();
     let blocked = desk.wait_for_phase(&goal, "blocked");
     let session = blocked["attempts"][0]["session"].as_str().expect("a session").to_owned();
-    // Killed before it has written anything down, it would have no session to go on with.
-    wait_for(LIMIT, "the agent to keep its session", || keeps(&desk.home.path().join(".claude"), &session));
+    // Killed before it has stored anything, it would have no session to continue.
+    wait_for(LIMIT, "the agent to store its session", || stores(&desk.home.path().join(".claude"), &session));
     towline.kill().expect("killed");
     towline.wait().expect("gone");
     for process in processes_with(&desk.home.marker()) {
@@ -90,7 +90,7 @@ fn a_question_outlives_towline_and_its_agent_and_the_answer_resumes_the_session(
         }
     }
 
-    // Nobody drives it: the answer is kept for whoever does next.
+    // No engine runs it: the answer is stored for the next one.
     let answered = desk.towline(["answer", &goal, "blue"]);
     assert_eq!(answered.code, Some(0), "{answered:?}");
     assert!(answered.stdout.contains("towline run --goal"), "{answered:?}");
@@ -100,16 +100,16 @@ fn a_question_outlives_towline_and_its_agent_and_the_answer_resumes_the_session(
     assert_eq!(report["attempts"][0]["session"], report["attempts"][1]["session"], "{report}");
     assert_eq!(of_attempts(&report, "resumed"), [false, true]);
     let prompts: Vec<String> = model.turns().iter().map(|turn| turn.prompt_text()).collect();
-    let told = prompts.iter().filter(|prompt| prompt.contains("- Which colour?\n  Blue")).count();
-    assert!(told > 0, "{prompts:?}");
+    let with_answer = prompts.iter().filter(|prompt| prompt.contains("- Which colour?\n  Blue")).count();
+    assert!(with_answer > 0, "{prompts:?}");
 }
 
-/// Whether the prompt stands in the file of this session, somewhere below the folder.
-fn keeps(folder: &std::path::Path, session: &str) -> bool {
+/// Whether the prompt is in the file of this session, somewhere below the folder.
+fn stores(folder: &std::path::Path, session: &str) -> bool {
     std::fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| {
         let path = entry.path();
         let is_it = path.file_stem().is_some_and(|stem| stem == session);
-        keeps(&path, session)
+        stores(&path, session)
             || (is_it && std::fs::read_to_string(&path).is_ok_and(|text| text.contains(PROMPT)))
     })
 }
@@ -138,7 +138,7 @@ fn an_adopted_agent_that_waits_hears_the_answer_once() {
 }
 
 #[test]
-fn a_permission_that_a_person_gives_lets_the_agent_go_on_and_one_refused_is_told_why() {
+fn a_permission_that_a_person_gives_lets_the_agent_continue_and_a_refusal_has_a_reason() {
     let model = ModelServer::start([
         Rule::when(Matcher::any_text_contains("use paint.sh")).reply(Reply::text("Then not.")),
         Rule::when(Matcher::any_text_contains("first-done"))
@@ -177,7 +177,7 @@ fn a_permission_that_a_person_gives_lets_the_agent_go_on_and_one_refused_is_told
 }
 
 #[test]
-fn a_tool_that_is_denied_needs_a_person_who_is_told_the_tool_and_the_rule() {
+fn a_tool_that_is_denied_needs_a_person_who_sees_the_tool_and_the_rule() {
     let model = ModelServer::start([
         Rule::when(Matcher::after_tool_result()).reply(Reply::text("I may not.")),
         Rule::always().reply(bash("echo blue > door")),
@@ -209,9 +209,9 @@ fn words_of_the_operator_reach_the_model_inside_the_running_turn_once() {
     let model = ModelServer::start([
         Rule::when(Matcher::after_tool_result().and(Matcher::any_text_contains("make it blue")))
             .reply(bash("echo blue > door"))
-            .then(Reply::text("As you said.")),
-        Rule::when(Matcher::after_tool_result()).reply(Reply::text("Nobody said a colour.")),
-        Rule::always().reply(bash("while [ ! -e told ]; do sleep 0.1; done")),
+            .then(Reply::text("As you want.")),
+        Rule::when(Matcher::after_tool_result()).reply(Reply::text("Nobody named a colour.")),
+        Rule::always().reply(bash("while [ ! -e sent ]; do sleep 0.1; done")),
     ]);
     let desk = Desk::with_claude(&model);
     let towline = paint(&desk);
@@ -219,8 +219,8 @@ fn words_of_the_operator_reach_the_model_inside_the_running_turn_once() {
     wait_for(LIMIT, "the tool to run", || {
         processes_with(&desk.home.marker()).iter().any(|process| process.command.contains("sleep 0.1"))
     });
-    let told = desk.towline(["tell", &goal, "make it blue"]);
-    assert_eq!(told.code, Some(0), "{told:?}");
+    let sent = desk.towline(["tell", &goal, "make it blue"]);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
     let workspace = desk.show(&goal)["workspace"].as_str().expect("a workspace").to_owned();
     std::fs::write(std::path::Path::new(&workspace).join("told"), "").expect("a file");
 

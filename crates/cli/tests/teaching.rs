@@ -16,7 +16,7 @@ fn commands(desk: &Desk, of: &[&str]) -> BTreeSet<String> {
     let help = desk.towline(of.iter().copied().chain(["--help"])).stdout;
     let listed =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // A description that goes on in the next line stands further to the right.
+    // The next line of a description is further to the right.
     let names = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
     names.map(str::to_owned).collect()

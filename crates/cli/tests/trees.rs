@@ -1,5 +1,5 @@
 //! Stops of every kind, a hundred in all, of trees that do what they can to survive: their processes are in sessions
-//! of their own, ignore signals, fork when they are told to end and move on from process to process. Nothing may be
+//! of their own, ignore signals, fork when they are asked to end and move on from process to process. Nothing may be
 //! left of any of them.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
@@ -51,13 +51,13 @@ fn desk_with_agent() -> Desk {
     desk
 }
 
-fn stands(desk: &Desk) -> bool {
+fn is_complete(desk: &Desk) -> bool {
     desk.home.path().join("standing").exists()
 }
 
 fn start(desk: &Desk, more: &[&str]) -> Child {
     let towline = desk.start(["run", "never stop", "--check", "true", "--json"].iter().chain(more));
-    wait_for(LIMIT, "the tree to stand", || stands(desk));
+    wait_for(LIMIT, "the tree to be complete", || is_complete(desk));
     towline
 }
 
@@ -82,7 +82,7 @@ fn again_and_again(stop: impl Fn() -> Desk + Sync) {
 
 #[test]
 fn a_turn_that_takes_too_long_leaves_nothing() {
-    let stood = AtomicUsize::new(0);
+    let complete = AtomicUsize::new(0);
     again_and_again(|| {
         let desk = desk_with_agent();
         desk.agent_settings("turn_timeout = \"2s\"");
@@ -90,10 +90,13 @@ fn a_turn_that_takes_too_long_leaves_nothing() {
         assert_eq!(ran.code, Some(3), "{ran:?}");
         let report = ran.json();
         assert_eq!(of_attempts(&report, "end"), ["timed_out"], "{report}");
-        stood.fetch_add(usize::from(stands(&desk)), Ordering::Relaxed);
+        complete.fetch_add(usize::from(is_complete(&desk)), Ordering::Relaxed);
         desk
     });
-    assert!(stood.into_inner() > 0, "the time was always up before the tree stood: nothing was tested");
+    assert!(
+        complete.into_inner() > 0,
+        "the time was always up before the tree was complete: nothing was tested"
+    );
 }
 
 #[test]
@@ -107,7 +110,7 @@ fn a_budget_that_is_spent_in_mid_turn_leaves_nothing() {
             (&report["reason"], &report["attempts"][0]["end"]),
             (&json!("budget: tokens"), &json!("over_budget"))
         );
-        assert!(stands(&desk), "there was no tree");
+        assert!(is_complete(&desk), "there was no tree");
         desk
     });
 }
@@ -133,7 +136,7 @@ fn a_goal_cancelled_during_its_checks_leaves_nothing() {
         let check = desk.home.path().join("check");
         std::fs::write(&check, format!("{TOOLS}\nsleep 600\n")).expect("a check");
         let towline = desk.start(["run", "check for ever", "--check", "sh \"$HOME/check\"", "--json"]);
-        wait_for(LIMIT, "the check's tree to stand", || stands(&desk));
+        wait_for(LIMIT, "the check's tree to be complete", || is_complete(&desk));
         let cancelled = desk.towline(["cancel", &desk.only_goal()]);
         assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
         let ran = finish(towline);

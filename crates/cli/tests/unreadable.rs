@@ -50,8 +50,8 @@ fn a_goal_that_cannot_be_read_is_listed_as_such_and_the_others_work() {
         let ran = desk.towline(&command);
         assert_eq!(ran.code, Some(5), "{command:?}: {ran:?}");
     }
-    let kept = desk.towline(["gc", "--dry-run"]);
-    assert!(kept.stdout.contains(&format!("kept {short}: ")), "{}", kept.stdout);
+    let found = desk.towline(["gc", "--dry-run"]);
+    assert!(found.stdout.contains(&format!("left {short}: ")), "{}", found.stdout);
     for command in [vec!["show", short], vec!["cancel", short], vec!["rm", short]] {
         let ran = desk.towline(&command);
         assert_eq!(ran.code, Some(1), "{command:?}: {ran:?}");

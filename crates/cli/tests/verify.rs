@@ -23,7 +23,7 @@ fn goal_with_switch(desk: &Desk) -> String {
 }
 
 #[test]
-fn a_verdict_that_holds_is_confirmed_and_one_that_does_not_is_said_to() {
+fn a_verdict_that_holds_is_confirmed_and_one_that_does_not_is_reported() {
     let desk = desk();
     let goal = goal_with_switch(&desk);
     let before = desk.show(&goal);

@@ -18,14 +18,14 @@ use towline_testkit::scratch::processes_with;
 
 const MIB: u64 = 1024 * 1024;
 /// The most memory of its own that towline may have in use at any time, and its supervisor. Pages of the program's file are
-/// not counted: all processes of the program share them, and how many there are says how large the program is.
+/// not counted: all processes of the program share them, and their number depends on the size of the program.
 const TOWLINE_PEAK: u64 = 180 * MIB;
-const SHIM_PEAK: u64 = 4 * MIB;
+const SUPERVISOR_PEAK: u64 = 4 * MIB;
 
 /// How an agent ended that printed `flood` in the middle of a turn.
 struct Flooded {
     report: Value,
-    /// Where its output was kept.
+    /// The log of its output.
     log: std::path::PathBuf,
     _desk: Desk,
 }
@@ -41,7 +41,7 @@ fn flood(commands: &str) -> Flooded {
     let (ran, peaks) = watch(&desk, towline);
     assert_eq!(ran.code, Some(0), "{:?}", ran.stderr);
     for (process, peak) in &peaks {
-        let most = if process.contains(" shim ") { SHIM_PEAK } else { TOWLINE_PEAK };
+        let most = if process.contains(" shim ") { SUPERVISOR_PEAK } else { TOWLINE_PEAK };
         assert!(*peak < most, "{process} took {} KiB", peak / 1024);
     }
     assert!(peaks.keys().any(|process| process.contains(" shim ")), "no supervisor was seen: {peaks:?}");
@@ -115,7 +115,7 @@ fn next_frame(log: &mut impl BufRead) -> Value {
 }
 
 #[test]
-fn a_line_of_a_hundred_megabytes_is_kept_whole_and_said_to_be_too_long() {
+fn a_line_of_a_hundred_megabytes_is_stored_whole_and_reported_as_too_long() {
     let flooded = flood("head -c 100000000 /dev/zero | tr '\\0' x\necho");
     assert_eq!(flooded.report["attempts"][0]["extras"]["unrecognised"], 1);
     let mut line = vec![b'x'; 100_000_000];
@@ -124,14 +124,14 @@ fn a_line_of_a_hundred_megabytes_is_kept_whole_and_said_to_be_too_long() {
 }
 
 #[test]
-fn a_million_short_lines_are_all_kept_and_counted() {
+fn a_million_short_lines_are_all_stored_and_counted() {
     let flooded = flood("yes '{\"type\":\"flood\"}' | head -n 1000000");
     assert_eq!(flooded.report["attempts"][0]["extras"]["unrecognised"], 1_000_000);
     assert_holds(&flooded.log, b"{\"type\":\"flood\"}\n", 1_000_000);
 }
 
 #[test]
-fn a_gigabyte_of_output_is_all_kept() {
+fn a_gigabyte_of_output_is_all_stored() {
     // A thousand lines of a million bytes.
     let flooded = flood(
         "head -c 999999 /dev/zero | tr '\\0' x > \"$HOME/line\"\necho >> \"$HOME/line\"\n\

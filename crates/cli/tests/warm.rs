@@ -97,7 +97,7 @@ fn with_claude_the_second_verdict_is_warm_and_then_confirmed_in_a_clean_checkout
 }
 
 #[test]
-fn without_confirmation_the_last_line_and_the_report_say_warm() {
+fn without_confirmation_the_last_line_and_the_report_have_warm() {
     let desk = desk("", "warm = [\"target\"]\nconfirm = \"never\"");
     let ran = desk.towline(["run", "work", "--check", &counted_until(2)]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -177,9 +177,9 @@ fn a_paused_goal_keeps_its_warm_directories_and_uses_them_when_it_is_resumed() {
     assert_eq!(fs::read_to_string(place.join("target/runs")).expect("a count"), "run\n");
     // Other engines come and go.
     assert_eq!(desk.towline(["run", "work", "--check", "true"]).code, Some(0));
-    let kept = desk.towline(["gc", "--json"]).json()["kept"].clone();
-    let kept: Vec<&Value> = kept.as_array().expect("a list").iter().map(|kept| &kept["path"]).collect();
-    assert!(kept.contains(&&json!(place.display().to_string())), "{kept:?}");
+    let left = desk.towline(["gc", "--json"]).json()["kept"].clone();
+    let left: Vec<&Value> = left.as_array().expect("a list").iter().map(|entry| &entry["path"]).collect();
+    assert!(left.contains(&&json!(place.display().to_string())), "{left:?}");
     let doctor = desk.towline(["doctor", "--json"]).json()["store"]["checkouts"].clone();
     assert_eq!(doctor["goals"], 1, "{doctor}");
     assert!(doctor["bytes"].as_u64().is_some_and(|bytes| bytes > 4), "{doctor}");

@@ -7,7 +7,7 @@ mod support;
 use support::Desk;
 use towline_testkit::hostile;
 
-/// Runs towline and checks that it refused, created nothing, and said all of `wanted`.
+/// Runs towline and checks that it refused, created nothing, and printed all of `wanted`.
 fn refused(desk: &Desk, args: &[&str], wanted: &[&str]) {
     let ran = desk.towline(args);
     assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");

@@ -1,4 +1,4 @@
-//! The tools: what they are for, what they take, and what they say.
+//! The tools: their descriptions, arguments and results.
 
 use serde_json::{Value, json};
 use towline_core::{Ask, LastWords};
@@ -43,9 +43,9 @@ impl Tool {
                 "Wait for something slow, such as a build elsewhere, without using up a turn. Returns at once: end your \
                  turn after it, and you will be called again when the time is over."
             }
-            Self::Progress => "Tell the operator how far you are. Changes nothing else.",
+            Self::Progress => "Report your progress to the operator. Changes nothing else.",
             Self::Submit => {
-                "Say that you believe the goal is reached. The checks decide whether it is: end your turn after it."
+                "Report that you believe the goal is reached. The checks decide whether it is: end your turn after it."
             }
         }
     }
@@ -73,7 +73,7 @@ impl Tool {
                 json!({
                     "question": text("the question"),
                     "options": {"type": "array", "items": {"type": "string"}, "description": "suggested answers"},
-                    "default": text("what you go on with when nobody answers before the deadline"),
+                    "default": text("the answer to assume if nobody answers before the deadline"),
                     "deadline": text("how long the answer may take, such as 30m or 4h"),
                 }),
                 vec!["question"],
@@ -97,7 +97,7 @@ impl Tool {
         json!({"type": "object", "properties": properties, "required": required})
     }
 
-    /// What a call says, or what is wrong with it.
+    /// The report that a call makes, or what is wrong with the call.
     pub(super) fn word(self, arguments: Value) -> Result<AgentWord, String> {
         let text = |name: &str| match arguments[name].as_str().map(str::trim) {
             None | Some("") => Err(format!("`{name}` must be a text that is not empty")),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_calls_are_told_what_is_wrong() {
+    fn the_answer_to_a_wrong_call_has_the_reason() {
         for (tool, arguments) in [
             (Tool::Ask, json!({})),
             (Tool::Ask, json!({"question": ""})),

@@ -1,4 +1,4 @@
-//! Errors of all layers: their class, what they say, and what to do about them.
+//! Errors of all layers: their class, their message and their hint.
 
 use std::io;
 
@@ -25,7 +25,7 @@ fn a_request_in_the_wrong_phase_names_what_can_be_done_instead() {
             .into();
     for (phase, event, hint) in [
         ("done", "retry", Some([("see what was proven", Action::Show(goal))].into())),
-        ("failed", "run", Some([("open it again", Action::Retry(goal))].into())),
+        ("failed", "run", Some([("reopen it", Action::Retry(goal))].into())),
         ("cancelled", "cancel", None),
         ("paused", "run", Some([("continue it", Action::Resume(Some(goal)))].into())),
         ("paused", "pause", None),
@@ -49,7 +49,7 @@ fn a_spent_budget_names_its_axis() {
 }
 
 #[test]
-fn a_goal_that_is_not_removed_says_what_is_in_the_way() {
+fn the_error_for_a_goal_that_is_not_removed_has_the_reason() {
     let commit = Commit::new("0123456789abcdef");
     let work = vec![Unmerged { kind: WorkKind::Branch, commit }];
     let unmerged = Error::not_removed(goal(), RemovalError::Unmerged { work });

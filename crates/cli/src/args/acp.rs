@@ -9,59 +9,59 @@ use towline_builtin::acp::Prices;
 /// The built-in agent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The key is read from the environment, never from the command line. A server of your own (--base-url) may do without.
+The key is read from the environment, never from the command line. A server of your own (--base-url) may need none.
 
 Examples:
   towline acp --provider anthropic --model claude-sonnet-4-5
   towline acp --provider openai --model gpt-5 --price input=1.25,output=10,cache_read=0.125
   towline acp --provider openai --base-url http://127.0.0.1:11434/v1 --model qwen3-coder --context-window 32768
 
-In an editor that speaks ACP, add it as an agent by its command; in Zed's settings.json:
+In an editor that supports ACP, add it as an agent by its command; in Zed's settings.json:
   \"agent_servers\": {\"Towline\": {
     \"command\": \"towline\",
     \"args\": [\"acp\", \"--provider\", \"gemini\", \"--model\", \"gemini-2.5-pro\"],
     \"env\": {\"GEMINI_API_KEY\": \"…\"}
   }}")]
 pub(crate) struct Acp {
-    /// Whose API it is; a server that speaks like OpenAI's is `openai`
+    /// The provider of the API; `openai` for servers that are compatible with it
     #[arg(long, value_parser = named(Provider::ALL, Provider::name))]
     pub(crate) provider: Provider,
-    /// Which of OpenAI's APIs [default: responses; chat when --base-url is not OpenAI's own]
+    /// The OpenAI API to use [default: responses; chat if --base-url is not OpenAI's own]
     #[arg(long, value_parser = named(OpenaiApi::ALL, OpenaiApi::name))]
     pub(crate) api: Option<OpenaiApi>,
-    /// Where the API is, with its version, such as http://127.0.0.1:8080/v1 [default: the provider's own address]
+    /// The address of the API with its version, such as http://127.0.0.1:8080/v1 [default: the provider's own]
     #[arg(long, value_name = "URL", value_parser = base_url)]
     pub(crate) base_url: Option<String>,
-    /// The model to ask
+    /// The model to use
     #[arg(long, value_name = "M", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) model: String,
     /// The environment variable that holds the key [default: OPENAI_API_KEY, GEMINI_API_KEY or ANTHROPIC_API_KEY]
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) key_env: Option<String>,
-    /// How many tokens the model can read; a conversation that comes near is replaced by a summary
+    /// The context window of the model in tokens; a conversation that comes near is replaced by a summary
     #[arg(long, value_name = "TOKENS", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(1000..))]
     pub(crate) context_window: u64,
     /// The longest answer, in tokens [default: the provider's own]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_output: Option<u64>,
-    /// How often the model is asked within one turn at most [default: as often as it wants]
+    /// The most requests to the model in one turn [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
-    /// What a million tokens cost: input=USD,output=USD, and if it differs cache_read=USD,cache_write=USD
+    /// The price of a million tokens: input=USD,output=USD, optionally with cache_read=USD,cache_write=USD
     ///
-    /// Without it no cost is told. Tokens of a cache cost as much as input unless it says so.
+    /// Without it no cost is reported. Cached tokens cost as much as input unless a price for them is given.
     #[arg(long, value_name = "PRICES")]
     pub(crate) price: Option<Prices>,
     /// Let the model fetch pages of the web
     #[arg(long)]
     pub(crate) fetch: bool,
-    /// A further directory that it may read; may be given several times
+    /// Another directory that the model may read; may be given several times
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Vec<PathBuf>,
-    /// Where sessions are kept [default: sessions in the state directory]
+    /// The directory for sessions [default: sessions in the state directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) sessions: Option<PathBuf>,
-    /// How many seconds the API may be silent before the connection counts as broken
+    /// Seconds without a byte from the API after which the connection counts as broken
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) silence: u64,
 }

@@ -18,7 +18,7 @@ use crate::notices;
 use crate::output::{self, Layout};
 use crate::view::Paint;
 
-/// Where there is nothing to say.
+/// An empty cell.
 const NOTHING: &str = "–";
 /// Instead of a version, where there is no program.
 const NOT_FOUND: &str = "not found";
@@ -33,9 +33,9 @@ pub(crate) async fn run(context: &Context, args: Agents) -> Result<ExitCode, Fai
     let list = list_agents(context).await?;
     notices::settings(&list.warnings);
     if args.json {
-        output::tell_json(Layout::Pretty, &list.lines);
+        output::print_json_or_exit(Layout::Pretty, &list.lines);
     } else {
-        table(&list.lines).iter().for_each(output::tell);
+        table(&list.lines).iter().for_each(output::print_or_exit);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -47,7 +47,7 @@ fn cells(line: &AgentLine, place: Option<usize>) -> Vec<String> {
         Some(program) => format!("`{program}` was not found"),
         None => NOTHING.to_owned(),
     });
-    // Where there is no room for the column that says it, this one must not look like an agent that is there.
+    // If the column with the path is left out, the version must not suggest that the agent is installed.
     let version = if facts.path.is_none() && !facts.command.is_empty() {
         NOT_FOUND.to_owned()
     } else {
@@ -103,18 +103,18 @@ fn check(context: &Context, name: &str, details: AgentDetails, json: bool) -> Ex
         let abilities =
             abilities.into_iter().map(|(name, ability)| (name.to_owned(), ability_report(ability)));
         let report = AgentCheck { ok: problems == 0, line, abilities: abilities.collect(), findings };
-        output::tell_json(Layout::Pretty, &report);
+        output::print_json_or_exit(Layout::Pretty, &report);
     } else {
         let paint = Paint::for_stdout(context);
-        output::tell(paint.bold(&format!("what {} can do", output::printable(name))));
+        output::print_or_exit(paint.bold(&format!("what {} can do", output::printable(name))));
         let abilities: Vec<Row> = abilities.into_iter().map(ability_row).collect();
-        rows_lines(paint, &abilities).iter().for_each(output::tell);
-        output::tell("");
-        output::tell(paint.bold("what is seen of it"));
+        rows_lines(paint, &abilities).iter().for_each(output::print_or_exit);
+        output::print_or_exit("");
+        output::print_or_exit(paint.bold("what is seen of it"));
         let rows: Vec<Row> = rows.into_iter().map(|row| Row { group: None, ..row }).collect();
-        rows_lines(paint, &rows).iter().for_each(output::tell);
-        output::tell("");
-        output::tell(summary(paint, problems, notes));
+        rows_lines(paint, &rows).iter().for_each(output::print_or_exit);
+        output::print_or_exit("");
+        output::print_or_exit(summary(paint, problems, notes));
     }
     if problems == 0 { ExitCode::SUCCESS } else { ExitCode::from(NEEDS_A_PERSON) }
 }

@@ -16,11 +16,11 @@ pub(crate) async fn run(context: &Context, args: Answer) -> Result<ExitCode, Fai
     let text = message(&args.text, "answer")?;
     let answered = answer(context, &args.id, args.question, &text).await?;
     let Answered { question, title, words, next } = answered;
-    output::tell(format_args!("answered question {question}: {}", output::brief(&title)));
-    output::tell(format_args!("  {}", output::brief(&words)));
+    output::print_or_exit(format_args!("answered question {question}: {}", output::brief(&title)));
+    output::print_or_exit(format_args!("  {}", output::brief(&words)));
     if let Some(next) = next {
         let command = command_line(&next);
-        output::tell(format_args!("no engine is running this goal; continue it with: {command}"));
+        output::print_or_exit(format_args!("no engine is running this goal; continue it with: {command}"));
     }
     Ok(ExitCode::SUCCESS)
 }

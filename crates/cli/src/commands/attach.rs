@@ -20,7 +20,7 @@ use crate::output;
 /// What is shown first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
-    /// Where the goal stands.
+    /// The present state of the goal.
     Now,
     /// Its whole story.
     TheBeginning,
@@ -84,7 +84,7 @@ async fn leave(home: &Home, store: &Arc<dyn Store>, goal: towline_core::GoalId) 
     let record = store.load(goal).await?;
     if is_driven(home, record.lease.as_ref()) && !record.state.phase.is_settled() {
         let id = goal.short();
-        output::say(format_args!(
+        output::eprint(format_args!(
             "goal {id} keeps running; return to it with: towline attach {id} (to end it: towline cancel {id})"
         ));
     }

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Completions) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut args::visible(), "towline", &mut script);
     let script = String::from_utf8_lossy(&script);
-    output::tell_bytes(with_values(args.shell, &script, &commands_of_goals()).as_bytes());
+    output::print_bytes_or_exit(with_values(args.shell, &script, &commands_of_goals()).as_bytes());
     ExitCode::SUCCESS
 }
 
@@ -63,7 +63,7 @@ pub(crate) async fn complete(context: &Context, args: Complete) -> Result<ExitCo
         Kind::Axes => Axis::ALL.iter().map(|axis| (format!("{axis}="), "a limit".to_owned())).collect(),
     };
     for (word, meaning) in words {
-        output::tell(format_args!("{word}\t{}", output::brief(&meaning)));
+        output::print_or_exit(format_args!("{word}\t{}", output::brief(&meaning)));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -21,11 +21,11 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failu
     let Some(binding) = &record.state.workspace else {
         return Err(Failure::not_found(format!("goal {} has no workspace yet", record.goal.id.short())));
     };
-    // What was proven can be seen without the workspace, which may have been cleared away.
+    // The verified commit can be shown without the workspace, which may have been removed.
     let proven = record.state.candidate.as_ref().filter(|_| record.state.phase == Phase::Done);
     let repository = find::repository(home, record)?;
     if args.stat {
-        output::tell(match proven {
+        output::print_or_exit(match proven {
             Some(candidate) => repository.diff_stat(&binding.base, candidate)?,
             None => workspace_of(home, &record.goal, binding, &Stop::default())?.1.diff_stat()?,
         });
@@ -36,25 +36,25 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failu
         None => workspace_of(home, &record.goal, binding, &Stop::default())?.1.diff()?,
     };
     if args.raw {
-        output::tell_bytes(diff.as_bytes());
+        output::print_bytes_or_exit(diff.as_bytes());
         return Ok(ExitCode::SUCCESS);
     }
     if diff.is_empty() {
-        output::say(format_args!("goal {} has changed nothing", record.goal.id.short()));
+        output::eprint(format_args!("goal {} has changed nothing", record.goal.id.short()));
     }
     let shown = output::mask().text(&diff).into_owned();
     if shown != *diff {
-        output::say(format_args!("note: secrets are hidden in this diff; --raw shows the bytes as they are"));
+        output::eprint(format_args!("note: secrets are hidden in this diff; --raw shows them"));
     }
     if !output::is_terminal() {
-        output::tell_bytes(shown.as_bytes());
+        output::print_bytes_or_exit(shown.as_bytes());
         return Ok(ExitCode::SUCCESS);
     }
     // Whatever the agent wrote into a file is there to be read, not obeyed.
     let paint = Paint::for_stdout(context);
     let lines: Vec<String> = shown.lines().map(|line| output::clean(&painted(paint, line))).collect();
     if !lines.is_empty() && !paged(context, &lines)? {
-        lines.iter().for_each(output::tell);
+        lines.iter().for_each(output::print_or_exit);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_a_diff_have_the_colour_of_what_they_say() {
+    fn lines_of_a_diff_have_the_colour_of_their_kind() {
         let paint = Paint::Colour;
         for (line, wanted) in [
             ("diff --git a/x b/x", paint.bold("diff --git a/x b/x")),

@@ -21,15 +21,15 @@ pub(crate) async fn run(context: &Context, args: OutputFormat) -> Result<ExitCod
         diagnosis.sections.iter().flat_map(|(section, rows)| findings(section, rows)).collect();
     let problems = count(&found, Level::Problem);
     if args.json {
-        output::tell_json(Layout::Pretty, &report(diagnosis, found));
+        output::print_json_or_exit(Layout::Pretty, &report(diagnosis, found));
     } else {
         let paint = Paint::for_stdout(context);
         for (section, rows) in &diagnosis.sections {
-            output::tell(paint.bold(section));
-            rows_lines(paint, rows).iter().for_each(output::tell);
-            output::tell("");
+            output::print_or_exit(paint.bold(section));
+            rows_lines(paint, rows).iter().for_each(output::print_or_exit);
+            output::print_or_exit("");
         }
-        output::tell(summary(paint, problems, count(&found, Level::Note)));
+        output::print_or_exit(summary(paint, problems, count(&found, Level::Note)));
     }
     Ok(if problems == 0 { ExitCode::SUCCESS } else { ExitCode::from(NEEDS_A_PERSON) })
 }

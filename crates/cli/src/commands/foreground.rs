@@ -56,7 +56,7 @@ impl Beginning {
 /// Drives one goal with an engine of its own and shows it until it is settled.
 pub(crate) struct Foreground<'a> {
     pub(crate) context: &'a Context,
-    /// Where the goal is kept.
+    /// The state directory and store of the goal.
     pub(crate) state: State,
     /// The agents that the goal may use, for what is printed about the first.
     pub(crate) agents: BTreeMap<AgentName, AgentSettings>,
@@ -65,7 +65,7 @@ pub(crate) struct Foreground<'a> {
 }
 
 impl Foreground<'_> {
-    /// Drives the goal to its end; gives what has become of it.
+    /// Drives the goal to its end, and returns it with the exit code.
     pub(crate) async fn drive(self, beginning: Beginning) -> Result<(GoalRecord, ExitCode), Failure> {
         // Before anything is started: a Ctrl-C that comes early must not leave it behind.
         let mut interrupts = Interrupts::listen()?;
@@ -109,7 +109,7 @@ impl Foreground<'_> {
 }
 
 fn not_notified(why: &str) {
-    output::say(format_args!("warning: the command in `{NOTIFY_COMMAND}` failed: {why}"));
+    output::eprint(format_args!("warning: the command in `{NOTIFY_COMMAND}` failed: {why}"));
 }
 
 /// Starts a new goal.
@@ -122,7 +122,7 @@ async fn start(
     let (id, history) = (goal.id, home.history(goal.id));
     let started = engine.start(goal).await;
     if started.is_err() && matches!(store.load(id).await, Err(StoreError::NotFound(_))) {
-        // It never came to be, as when another one was faster in its folder. Nobody would ask for what was kept for it.
+        // The goal was not created, for example because another goal began to work in its folder. Its snapshot is not needed.
         let _ = home.remove(&history);
     }
     started
@@ -193,7 +193,7 @@ async fn finish(handle: Handle, interrupts: &mut Interrupts) -> Result<GoalRecor
     }
 }
 
-/// Prints what has become of the goal, and what can be done now.
+/// Prints how the goal ended, and what can be done now.
 pub(super) fn conclude(
     context: &Context,
     home: &Home,
@@ -227,8 +227,8 @@ pub(super) enum Interrupt {
     Suspend,
 }
 
-/// Rests until somebody lets us go on, as if Ctrl-Z had not been caught. By this signal and not by one that cannot be
-/// refused: where no shell is there to go on with us, it does nothing.
+/// Suspends this process, as if Ctrl-Z had not been caught. This signal has no effect if there is no shell to continue
+/// the process.
 pub(super) fn suspend() {
     let _ = kill_process(getpid(), rustix::process::Signal::TTOU);
 }
@@ -239,8 +239,8 @@ pub(super) struct Interrupts {
     terminate: Signal,
     /// Caught so that the screen is in order before we rest.
     suspend: Signal,
-    /// Listened to so that it does not end us: a terminal that goes away, as when a connection drops, is no wish to
-    /// stop.
+    /// Caught so that it does not end this process: a terminal that goes away, for example with a lost connection, is no
+    /// request to stop.
     hangup: Signal,
     /// Listened to for the same reason: whoever is put into the background between a look at the terminal and reading
     /// it would be stopped.

@@ -1,4 +1,4 @@
-//! `towline gc`: clears away what nobody needs any more, and never work.
+//! `towline gc`: removes files that are not needed any more, and never work.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use crate::failure::Failure;
 use crate::notices;
 use crate::output::{self, Layout};
 
-/// Clear away what nobody needs.
+/// Remove files that are not needed any more.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Removed are: workspaces and branches of goals that are done and merged, checkouts that were left over, what is left of \
-goals that do not exist any more, locks and sockets of dead processes, and, when they are old, raw logs of ended goals \
-and conversations of the built-in agent. Goals stay listed: `towline rm` removes those.")]
+Removes workspaces and branches of goals that are done and merged, leftover checkouts, files of goals that do not exist \
+any more, locks and sockets of dead processes, and old raw logs of ended goals and old conversations of the built-in \
+agent. Goals stay listed: remove those with `towline rm`.")]
 pub(crate) struct Gc {
-    /// Only say what would be removed
+    /// Print what would be removed, and remove nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// How old logs and conversations must be [default: `retention.logs` of the configuration, 30d]
+    /// Remove logs and conversations of this age [default: `retention.logs` of the configuration, 30d]
     #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Option<Duration>,
     /// Print the result as JSON
@@ -40,28 +40,30 @@ pub(crate) async fn run(context: &Context, args: Gc) -> Result<ExitCode, Failure
     let found = remove_leftovers(context, args.older_than, args.dry_run, SystemClock.now(), progress).await?;
     notices::settings(&found.warnings);
     if args.json {
-        output::tell_json(Layout::Pretty, &found.report());
+        output::print_json_or_exit(Layout::Pretty, &found.report());
     } else {
-        tell(&found);
+        print_leftovers(&found);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(found: &Leftovers) {
+fn print_leftovers(found: &Leftovers) {
     let verb = if found.dry_run { "would remove" } else { "removed" };
     for Waste { kind, path, bytes, .. } in &found.findings.waste {
         let line = format!("{verb} {:<9} {} ({})", kind.name(), path.display(), output::bytes(*bytes));
-        output::fitted(&line).iter().for_each(output::tell);
+        output::fitted(&line).iter().for_each(output::print_or_exit);
     }
     for Spared { goal, path, why } in &found.findings.spared {
         let what = goal.map_or_else(|| path.display().to_string(), |goal| goal.short());
-        output::fitted(&format!("kept {what}: {}", output::brief(why))).iter().for_each(output::tell);
+        output::fitted(&format!("left {what}: {}", output::brief(why)))
+            .iter()
+            .for_each(output::print_or_exit);
     }
     let freed = output::bytes(found.bytes());
-    output::tell(match (found.findings.waste.len(), found.dry_run) {
+    output::print_or_exit(match (found.findings.waste.len(), found.dry_run) {
         (0, _) => {
             let age = show_duration(found.retention);
-            format!("nothing to remove (logs and conversations are kept for {age})")
+            format!("nothing to remove (logs and conversations stay for {age})")
         }
         (_, true) => format!("{freed} would be freed; nothing was changed"),
         (_, false) => format!("{freed} freed"),

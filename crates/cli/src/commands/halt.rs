@@ -14,7 +14,7 @@ use crate::output;
 /// Ends the goal and waits until none of its processes is left.
 pub(crate) async fn cancel(context: &Context, args: OneGoal) -> Result<ExitCode, Failure> {
     let goal = halt(context, &args.id, GoalCommand::Cancel, |phase| *phase == Phase::Cancelled).await?;
-    output::tell(format_args!("goal {} is cancelled", goal.short()));
+    output::print_or_exit(format_args!("goal {} is cancelled", goal.short()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -22,6 +22,6 @@ pub(crate) async fn cancel(context: &Context, args: OneGoal) -> Result<ExitCode,
 pub(crate) async fn pause(context: &Context, args: OneGoal) -> Result<ExitCode, Failure> {
     let is_paused = |phase: &Phase| matches!(phase, Phase::Paused { .. });
     let id = halt(context, &args.id, GoalCommand::Pause, is_paused).await?.short();
-    output::tell(format_args!("goal {id} is paused; resume it with: towline resume {id}"));
+    output::print_or_exit(format_args!("goal {id} is paused; resume it with: towline resume {id}"));
     Ok(ExitCode::SUCCESS)
 }

@@ -14,7 +14,7 @@ use crate::view::Paint;
 /// Write a towline.toml for this project.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Init {
-    /// Replace the file that is there
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
     /// Show what would be written, and write nothing
@@ -35,9 +35,9 @@ pub(crate) fn run(context: &Context, args: &Init) -> Result<ExitCode, Failure> {
     let mut proposal = init(context, writing)?;
     proposal.report.next = next(&proposal);
     match (args.json, args.print) {
-        (true, _) => output::tell_json(Layout::Pretty, &proposal.report),
-        (false, true) => output::tell(proposal.report.text.trim_end()),
-        (false, false) => tell(Paint::for_stdout(context), &proposal),
+        (true, _) => output::print_json_or_exit(Layout::Pretty, &proposal.report),
+        (false, true) => output::print_or_exit(proposal.report.text.trim_end()),
+        (false, false) => print_proposal(Paint::for_stdout(context), &proposal),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -53,14 +53,14 @@ fn next(proposal: &Proposal) -> Vec<String> {
     vec![commit.to_owned(), format!("towline run \"fix the failing test\"{check}")]
 }
 
-fn tell(paint: Paint, proposal: &Proposal) {
+fn print_proposal(paint: Paint, proposal: &Proposal) {
     let report = &proposal.report;
-    output::tell(format_args!("{} {}", paint.good("wrote"), output::printable(&report.path)));
-    output::tell("");
-    rows_lines(paint, &rows(proposal)).iter().for_each(output::tell);
-    output::tell("");
-    output::tell(paint.bold("next"));
-    report.next.iter().for_each(|command| output::tell(format_args!("  {command}")));
+    output::print_or_exit(format_args!("{} {}", paint.good("wrote"), output::printable(&report.path)));
+    output::print_or_exit("");
+    rows_lines(paint, &rows(proposal)).iter().for_each(output::print_or_exit);
+    output::print_or_exit("");
+    output::print_or_exit(paint.bold("next"));
+    report.next.iter().for_each(|command| output::print_or_exit(format_args!("  {command}")));
 }
 
 /// The first of what is protected for one reason, and how many there are.

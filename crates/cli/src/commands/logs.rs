@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::find::{self, Found};
 use crate::output::{self, Layout};
-use crate::view::{Paint, Story, Telling, ending};
+use crate::view::{Detail, Paint, Story, ending};
 
 /// Shows the log, and goes on while the goal does when asked to.
 pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failure> {
@@ -28,21 +28,21 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
         return attach(context, found, RunFormat::default(), From::TheBeginning).await;
     }
     let only = args.attempt.map(|number| find::attempt(&found.record, number)).transpose()?;
-    let mut story = Story::new(Paint::for_stdout(context), Telling::Whole);
+    let mut story = Story::new(Paint::for_stdout(context), Detail::Whole);
     let mut show = |event: &Envelope| {
-        // Told or not, it counts: questions are numbered from the goal's first on.
+        // Every event counts, printed or not: questions are numbered from the goal's first on.
         let lines = if args.json { Vec::new() } else { fitted(&story.lines(event)) };
         if only.is_some() && event.attempt != only {
             return;
         }
         if args.json {
-            output::tell_json(Layout::Line, event);
+            output::print_json_or_exit(Layout::Line, event);
         }
-        lines.iter().for_each(output::tell);
+        lines.iter().for_each(output::print_or_exit);
     };
     if is_whole {
         let goal = &found.record.goal;
-        output::tell(format_args!("goal {}  {}", goal.id.short(), output::brief(&goal.title)));
+        output::print_or_exit(format_args!("goal {}  {}", goal.id.short(), output::brief(&goal.title)));
     }
     if args.follow {
         let mut following = following(&found, Seq(0)).await?;
@@ -60,7 +60,7 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failu
     }
     let record = found.state.store.load(found.record.goal.id).await?;
     if is_whole && record.state.phase.is_settled() {
-        fitted(&ending(Paint::for_stdout(context), &record)).iter().for_each(output::tell);
+        fitted(&ending(Paint::for_stdout(context), &record)).iter().for_each(output::print_or_exit);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -86,10 +86,9 @@ async fn raw(found: &Found, args: &Logs) -> Result<ExitCode, Failure> {
     let directory = |number| found.state.home.attempt(found.record.goal.id, number);
     let ended = found.record.state.attempt(number).is_some_and(|attempt| attempt.ended_at.is_some());
     if ended && !directory(number).exists() {
-        let what = format!("the output of attempt {number} is not kept any more");
-        return Err(Failure::not_found(what).hint(
-            "`towline gc` removes it after the time that `retention.logs` says; the story is still there",
-        ));
+        let what = format!("the output of attempt {number} was removed");
+        return Err(Failure::not_found(what)
+            .hint("`towline gc` removes it after `retention.logs`; the events are still there"));
     }
     let stream = if args.stderr { Stream::Stderr } else { Stream::Stdout };
     let mut output = RawOutput::open(directory(number), stream);
@@ -132,7 +131,7 @@ impl RawOutput {
             if chunk.is_empty() {
                 return Ok(());
             }
-            output::tell_bytes(chunk);
+            output::print_bytes_or_exit(chunk);
         }
     }
 

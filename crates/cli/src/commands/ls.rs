@@ -39,7 +39,7 @@ pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure
         for listed in &listed {
             lines.push(goal_line(listed, prompt(context, &state, listed).await));
         }
-        output::tell_json(Layout::Pretty, &lines);
+        output::print_json_or_exit(Layout::Pretty, &lines);
     } else {
         print(&args, Some(&state), &listed);
     }
@@ -60,16 +60,16 @@ async fn prompt(context: &Context, state: &State, listed: &Listed) -> Option<Str
 
 fn print(args: &Ls, state: Option<&State>, listed: &[Listed]) {
     if args.json {
-        output::tell_json(Layout::Pretty, &Vec::<GoalLine>::new());
+        output::print_json_or_exit(Layout::Pretty, &Vec::<GoalLine>::new());
     } else if !listed.is_empty() {
-        table(listed, SystemClock.now()).iter().for_each(output::tell);
-        listed.iter().filter_map(|listed| next_step(state?, listed)).for_each(output::tell);
+        table(listed, SystemClock.now()).iter().for_each(output::print_or_exit);
+        listed.iter().filter_map(|listed| next_step(state?, listed)).for_each(output::print_or_exit);
     } else if !args.phase.is_empty() {
-        output::say(format_args!("no goal is {}", args.phase.join(" or ")));
+        output::eprint(format_args!("no goal is {}", args.phase.join(" or ")));
     } else if state.is_some() && !args.all {
-        output::say(format_args!("this repository has no goals; `towline ls --all` lists all goals"));
+        output::eprint(format_args!("this repository has no goals; `towline ls --all` lists all goals"));
     } else {
-        output::say(format_args!(
+        output::eprint(format_args!(
             "no goals yet; start one with: towline run \"what is to be done\" --check \"a command\""
         ));
     }

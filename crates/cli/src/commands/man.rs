@@ -17,7 +17,7 @@ Examples:
   towline man | man -l -                           read it
   towline man --out ~/.local/share/man/man1        and then: man towline-run")]
 pub(crate) struct ManPages {
-    /// Write towline.1 and a page for each command into this directory, which is made if it is missing
+    /// Write towline.1 and a page for each command into this directory, and create it if necessary
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -37,9 +37,9 @@ pub(crate) fn run(args: &ManPages) -> Result<ExitCode, Failure> {
                 Failure::usage(format!("cannot write the manual into {}: {error}", folder.display()))
                     .hint("name a directory that you may write to")
             })?;
-            output::tell(format_args!("{} pages in {}", pages.len(), folder.display()));
+            output::print_or_exit(format_args!("{} pages in {}", pages.len(), folder.display()));
         }
-        None => pages.iter().take(1).for_each(|page| output::tell_bytes(&page.text)),
+        None => pages.iter().take(1).for_each(|page| output::print_bytes_or_exit(&page.text)),
     }
     Ok(ExitCode::SUCCESS)
 }

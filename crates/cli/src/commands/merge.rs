@@ -13,19 +13,19 @@ use crate::notices;
 use crate::output::{self, Layout};
 use crate::view::Paint;
 
-/// Take a goal's proven work into your branch.
+/// Merge a goal's verified commit into your branch.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  towline merge 1a2b3c4d --dry-run         say what would happen
+  towline merge 1a2b3c4d --dry-run         print what would happen
   towline merge 1a2b3c4d                   into the branch that is checked out
   towline merge 1a2b3c4d --into release    into another branch
-  towline merge 1a2b3c4d --squash --edit   as one commit, with a message of yours
+  towline merge 1a2b3c4d --squash --edit   as one commit, with your own message
 
-Exit codes: 0 merged, or merged before · 2 there is nothing to merge · 3 the checks fail on the merge · 4 your checkout \
-or a conflict is in the way · 130 stopped")]
+Exit codes: 0 merged, or merged before · 2 there is nothing to merge · 3 the checks fail on the merge · 4 uncommitted \
+changes or a conflict prevent it · 130 stopped")]
 pub(crate) struct Merge {
-    /// The goal's id, or a prefix of it
+    /// The goal's id, a prefix of it, or `@`
     id: String,
     /// The branch that gets the work [default: the one that is checked out]
     #[arg(long, value_name = "BRANCH")]
@@ -36,19 +36,19 @@ pub(crate) struct Merge {
     /// Edit the message of the commit
     #[arg(long, conflicts_with = "dry_run")]
     edit: bool,
-    /// Make one commit of all of the work
+    /// Squash all of the work into one commit
     #[arg(long, conflicts_with = "no_ff")]
     squash: bool,
-    /// Make a merge commit also where the branch has not moved on
+    /// Make a merge commit even if a fast-forward is possible
     #[arg(long)]
     no_ff: bool,
-    /// Merge the work of a goal without checks, which nobody has proven
+    /// Merge the unproven work of a goal without checks
     #[arg(long)]
     unproven: bool,
-    /// Do not run the checks on a merge with what the branch has got meanwhile
+    /// Do not run the checks on the merge with new commits of the branch
     #[arg(long)]
     no_verify: bool,
-    /// Only say what would happen
+    /// Print what would happen, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Print the result as JSON
@@ -83,15 +83,15 @@ pub(crate) async fn run(context: &Context, args: Merge) -> Result<ExitCode, Fail
     let Some(merged) = merged else { return Ok(ExitCode::from(STOPPED)) };
     notices::print(&merged.notices);
     if args.json {
-        output::tell_json(Layout::Pretty, &merged.report);
+        output::print_json_or_exit(Layout::Pretty, &merged.report);
     } else {
-        tell(Paint::for_stdout(context), &merged);
+        print_merge(Paint::for_stdout(context), &merged);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints what happened, or would.
-fn tell(paint: Paint, merged: &Merged) {
+fn print_merge(paint: Paint, merged: &Merged) {
     let (into, candidate) = (&merged.report.into, merged.candidate.short());
     let root = output::homely(&merged.root.display().to_string());
     let dry_run = merged.report.dry_run;
@@ -101,7 +101,7 @@ fn tell(paint: Paint, merged: &Merged) {
     };
     let how = match merged.way {
         MergeWay::AlreadyThere => {
-            return output::tell(format_args!(
+            return output::print_or_exit(format_args!(
                 "`{into}` of {root} has the work already (candidate {candidate})"
             ));
         }
@@ -119,12 +119,12 @@ fn tell(paint: Paint, merged: &Merged) {
         }
     };
     if !dry_run {
-        output::tell(paint.good(&format!("✓ merged {how}")));
-        return output::tell(format_args!("  tidy up: towline rm {}", merged.goal.short()));
+        output::print_or_exit(paint.good(&format!("✓ merged {how}")));
+        return output::print_or_exit(format_args!("  remove the goal: towline rm {}", merged.goal.short()));
     }
-    output::tell(format_args!("would merge {how}; nothing was changed"));
+    output::print_or_exit(format_args!("would merge {how}; nothing was changed"));
     if merged.needs_checks {
-        output::tell(format_args!(
+        output::print_or_exit(format_args!(
             "  `{into}` has moved on since the goal began, so the checks would run on the merge first"
         ));
     }

@@ -16,11 +16,11 @@ Examples:
 
 Exit codes: 0 pushed · 2 there is nothing to push, or no remote · 4 the remote or a hook refused")]
 pub(crate) struct Push {
-    /// The goal's id, or a prefix of it
+    /// The goal's id, a prefix of it, or `@`
     id: String,
     /// The remote [default: the one that `git push` would use]
     remote: Option<String>,
-    /// Push work that no check has proven, of a goal without checks
+    /// Push the unproven work of a goal without checks
     #[arg(long)]
     unproven: bool,
     /// Print the result as JSON
@@ -33,14 +33,14 @@ pub(crate) async fn run(context: &Context, args: Push) -> Result<ExitCode, Failu
     let mut pushed = towline_app::push(context, &args.id, args.remote, args.unproven).await?;
     pushed.answer.iter_mut().for_each(|line| *line = output::printable(line));
     if args.json {
-        output::tell_json(Layout::Pretty, &pushed);
+        output::print_json_or_exit(Layout::Pretty, &pushed);
         return Ok(ExitCode::SUCCESS);
     }
     for line in pushed.answer.iter().filter(|line| !line.trim().is_empty()) {
-        output::tell(format_args!("{line}"));
+        output::print_or_exit(format_args!("{line}"));
     }
     let commit = pushed.commit.get(..12).unwrap_or(&pushed.commit);
     let line = format!("✓ pushed {commit} to `{}` as {}", pushed.remote, pushed.branch);
-    output::tell(Paint::for_stdout(context).good(&line));
+    output::print_or_exit(Paint::for_stdout(context).good(&line));
     Ok(ExitCode::SUCCESS)
 }

@@ -14,7 +14,7 @@ use crate::view::{how_to_answer, question_lines};
 pub(crate) async fn run(context: &Context, args: OutputFormat) -> Result<ExitCode, Failure> {
     let records = asking(context).await?;
     if args.json {
-        output::tell_json(Layout::Pretty, &open_questions(&records));
+        output::print_json_or_exit(Layout::Pretty, &open_questions(&records));
         return Ok(ExitCode::SUCCESS);
     }
     let open = records.iter().flat_map(|record| {
@@ -23,15 +23,15 @@ pub(crate) async fn run(context: &Context, args: OutputFormat) -> Result<ExitCod
     });
     let open: Vec<_> = open.collect();
     if open.is_empty() {
-        output::say(format_args!("nobody asks anything"));
+        output::eprint(format_args!("no open questions"));
     }
     for (goal, question) in &open {
         let has_several = open.iter().filter(|(other, _)| other.id == goal.id).nth(1).is_some();
         let number = Some(question.n).filter(|number| has_several || number.0 > 1);
-        output::tell(format_args!("{}  {}", goal.id.short(), output::brief(&goal.title)));
-        question_lines(&question.ask, number).iter().for_each(output::tell);
+        output::print_or_exit(format_args!("{}  {}", goal.id.short(), output::brief(&goal.title)));
+        question_lines(&question.ask, number).iter().for_each(output::print_or_exit);
         let command = how_to_answer(goal.id, number.filter(|_| has_several));
-        output::tell(format_args!("  answer it: {command}"));
+        output::print_or_exit(format_args!("  answer it: {command}"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use towline_check::Progress;
 use crate::commands::foreground::{Interrupt, Interrupts, suspend};
 use crate::context::Context;
 use crate::output;
-use crate::view::{Paint, Story, Telling};
+use crate::view::{Detail, Paint, Story};
 
 /// Ends when a person wants the checks to stop. Signals are caught from the first poll on: before, Ctrl-C ends the program.
 pub(super) async fn stopped() {
@@ -14,13 +14,13 @@ pub(super) async fn stopped() {
     while interrupts.next().await == Interrupt::Suspend {
         suspend();
     }
-    output::say(format_args!("stopping the checks"));
+    output::eprint(format_args!("stopping the checks"));
 }
 
 /// Shows how the checks go to a person; to a program nothing.
 pub(super) fn show(context: &Context, json: bool) -> impl FnMut(RecheckStep) {
     let paint = Paint::for_stdout(context);
-    let story = Story::new(paint, Telling::Short);
+    let story = Story::new(paint, Detail::Short);
     move |step| match step {
         _ if json => {}
         RecheckStep::MovedOn { into } => output::print(format_args!(

@@ -10,25 +10,25 @@ use towline_core::Envelope;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{self, Layout};
-use crate::view::{Paint, Story, Telling};
+use crate::view::{Detail, Paint, Story};
 
 /// Replay an attempt.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   towline replay 1a2b3c4d                  the last attempt, as fast as possible
-  towline replay 1a2b3c4d --speed 10       ten times as fast as it was
+  towline replay 1a2b3c4d --speed 10       ten times the original speed
   towline replay 1a2b3c4d --attempt 1 --check")]
 pub(crate) struct Replay {
-    /// The goal's id, or a prefix of it
+    /// The goal's id, a prefix of it, or `@`
     id: String,
-    /// Which attempt [default: the last]
+    /// The number of the attempt [default: the last]
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
-    /// How fast: 1 is the pace of then, 10 ten times as fast [default: as fast as possible]
+    /// The speed: 1 is the original pace, 10 ten times as fast [default: as fast as possible]
     #[arg(long, value_name = "X", value_parser = speed, conflicts_with = "check")]
     speed: Option<f64>,
-    /// Only say whether the bytes still mean what is stored: exits with 0 when they do, and with 3 when they do not
+    /// Only compare the events with the stored ones; exits with 0 if they are the same, and with 3 if not
     #[arg(long)]
     check: bool,
     /// Print each event as a line of JSON
@@ -48,7 +48,7 @@ fn speed(text: &str) -> Result<f64, String> {
 
 /// Replays the attempt.
 pub(crate) async fn run(context: &Context, args: Replay) -> Result<ExitCode, Failure> {
-    let story = Story::new(Paint::for_stdout(context), Telling::Whole);
+    let story = Story::new(Paint::for_stdout(context), Detail::Whole);
     let mut showing = Showing { story, json: args.json, silent: args.check, speed: args.speed, last: None };
     let replayed = replay(context, &args.id, args.attempt, &mut showing).await?;
     report(&args, &replayed);
@@ -76,9 +76,13 @@ impl ReplayViewer for Showing {
         }
         self.keep_pace(at).await;
         if self.json {
-            output::tell_json(Layout::Line, &Envelope { at, ..event.clone() });
+            output::print_json_or_exit(Layout::Line, &Envelope { at, ..event.clone() });
         } else {
-            self.story.lines(event).iter().flat_map(|line| output::fitted(line)).for_each(output::tell);
+            self.story
+                .lines(event)
+                .iter()
+                .flat_map(|line| output::fitted(line))
+                .for_each(output::print_or_exit);
         }
     }
 }
@@ -99,12 +103,12 @@ impl Showing {
 fn report(args: &Replay, replayed: &ReplayOutcome) {
     let attempt = replayed.attempt;
     match &replayed.outcome {
-        _ if args.check && args.json => output::tell_json(Layout::Pretty, &replayed.report()),
+        _ if args.check && args.json => output::print_json_or_exit(Layout::Pretty, &replayed.report()),
         Ok(same) if args.check => {
-            output::tell(format_args!("attempt {attempt}: {same} events, all as stored"));
+            output::print_or_exit(format_args!("attempt {attempt}: {same} events, all as stored"));
         }
         Ok(_) => {}
-        Err(difference) => output::say(format_args!(
+        Err(difference) => output::eprint(format_args!(
             "attempt {attempt}: its bytes do not mean what is stored, {}",
             difference.words(replayed.wording)
         )),

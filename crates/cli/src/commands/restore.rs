@@ -11,9 +11,9 @@ use crate::output;
 /// Put files back.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Restore {
-    /// The goal's id, or a prefix of it
+    /// The goal's id, a prefix of it, or `@`
     pub(crate) id: String,
-    /// Only these files or directories, by their path from the top of the goal's directory
+    /// Restore only these files or directories, by their path from the root of the goal's directory
     pub(crate) paths: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Fa
     let what = if named.is_empty() { folder.to_string() } else { format!("{named} in {folder}") };
     output::print(format_args!("restored {what} to the state before goal {id}"));
     output::print(format_args!(
-        "  what was there is kept as commit {} in {}",
+        "  the replaced files are in commit {} of {}",
         replaced.short(),
         history.display()
     ));

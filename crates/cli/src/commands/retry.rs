@@ -20,9 +20,9 @@ use crate::output;
 Examples:
   towline retry 1a2b3c4d
   towline retry 1a2b3c4d --budget usd=+5
-  towline retry 1a2b3c4d --fresh           in a new session, when the old one is stuck or refused")]
+  towline retry 1a2b3c4d --fresh           in a new session, if the old one is stuck or refused")]
 pub(crate) struct Retry {
-    /// The goal's id, or a prefix of it
+    /// The goal's id, a prefix of it, or `@`
     id: String,
     /// A limit to raise (`usd=+5`) or to set (`attempts=20`)
     #[arg(long, value_name = "AXIS=+V")]
@@ -61,7 +61,7 @@ pub(crate) async fn resume_goal(
     let waits = matches!(found.record.state.phase, Phase::Sleeping { .. } | Phase::Limited { .. });
     if waits && checks.is_empty() && pass_on(&found, command.clone()).await? {
         let id = found.record.goal.id.short();
-        output::tell(format_args!("goal {id} stops waiting; follow it with: towline logs -f {id}"));
+        output::print_or_exit(format_args!("goal {id} stops waiting; follow it with: towline logs -f {id}"));
         return Ok(ExitCode::SUCCESS);
     }
     let agents = agents_of(context, &found.record.goal)?;

@@ -14,13 +14,13 @@ use crate::output::{self, Layout};
 /// Remove goals and their files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Work that none of your branches, remote branches or tags has keeps a goal from being removed. With --force it is kept \
-under refs/towline/removed/ in the repository, and its commit is printed: `git branch NAME COMMIT` brings it back.")]
+A goal whose work is in none of your branches, remote branches or tags is not removed. With --force it is removed, and its \
+work stays under refs/towline/removed/ in the repository: `git branch NAME COMMIT` with the printed commit restores it.")]
 pub(crate) struct Rm {
-    /// The goals' ids, or prefixes of them
+    /// The goals' ids, prefixes of them, or `@`
     #[arg(required = true)]
     ids: Vec<String>,
-    /// Remove goals with unmerged work, too, and goals that cannot be read
+    /// Also remove goals with unmerged work, and goals that cannot be read
     #[arg(short, long)]
     force: bool,
     /// Print the result as JSON
@@ -32,21 +32,21 @@ pub(crate) struct Rm {
 pub(crate) async fn run(context: &Context, args: Rm) -> Result<ExitCode, Failure> {
     let show = |removal: &Removal| match (&removal.record, &removal.removed) {
         _ if args.json => {}
-        (Some(record), Ok(removed)) => tell(record, removed),
-        (None, Ok(_)) => tell_discarded(removal.goal),
+        (Some(record), Ok(removed)) => print_removed(record, removed),
+        (None, Ok(_)) => print_discarded(removal.goal),
         (_, Err(_)) => {}
     };
     let removals = towline_app::remove(context, &args.ids, args.force, show).await?;
     let several = removals.len() > 1 || args.json;
     if args.json {
-        output::tell_json(Layout::Pretty, &removals.iter().map(Removal::report).collect::<Vec<_>>());
+        output::print_json_or_exit(Layout::Pretty, &removals.iter().map(Removal::report).collect::<Vec<_>>());
     }
     let mut failures = Vec::new();
     for Removal { goal, removed, .. } in removals {
         failures.extend(removed.err().map(|source| Failure::from(Error::not_removed(goal, source))));
     }
     if several {
-        failures.iter().for_each(|failure| output::say(format_args!("{failure}")));
+        failures.iter().for_each(|failure| output::eprint(format_args!("{failure}")));
     }
     match failures.pop() {
         None => Ok(ExitCode::SUCCESS),
@@ -55,18 +55,18 @@ pub(crate) async fn run(context: &Context, args: Rm) -> Result<ExitCode, Failure
     }
 }
 
-fn tell_discarded(goal: GoalId) {
+fn print_discarded(goal: GoalId) {
     let id = goal.short();
-    output::tell(format_args!(
+    output::print_or_exit(format_args!(
         "removed goal {id}, which could not be read; its files stay: towline gc lists them"
     ));
 }
 
-fn tell(record: &GoalRecord, removed: &Removed) {
+fn print_removed(record: &GoalRecord, removed: &Removed) {
     let id = record.goal.id.short();
-    output::tell(format_args!("removed goal {id} ({} freed)", output::bytes(removed.bytes)));
+    output::print_or_exit(format_args!("removed goal {id} ({} freed)", output::bytes(removed.bytes)));
     for work in &removed.preserved {
-        output::tell(format_args!(
+        output::print_or_exit(format_args!(
             "  its unmerged work is still at {}: git -C {} branch NAME {}",
             work.reference,
             record.goal.workspace.repository,
@@ -76,14 +76,17 @@ fn tell(record: &GoalRecord, removed: &Removed) {
     if let Some(files) = &removed.left.files {
         if !removed.left.submodules.is_empty() {
             let submodules = removed.left.submodules.join(", ");
-            output::tell(format_args!("  work in its submodules is nowhere else: {submodules}"));
+            output::print_or_exit(format_args!("  work in its submodules is nowhere else: {submodules}"));
         }
-        output::tell(format_args!(
-            "  left alone, because nobody can tell what you need of it: {}",
+        output::print_or_exit(format_args!(
+            "  left in place, because it may have unmerged work: {}",
             files.display()
         ));
     }
     if let Some(checkout) = &removed.left.branch_in {
-        output::tell(format_args!("  its branch stays, because it is checked out in {}", checkout.display()));
+        output::print_or_exit(format_args!(
+            "  its branch stays, because it is checked out in {}",
+            checkout.display()
+        ));
     }
 }

@@ -16,7 +16,7 @@ use crate::draft::{agents_of, commands_as_checks, request};
 use crate::failure::Failure;
 use crate::{find, notices, output};
 
-/// Makes a goal and drives it, or goes on with one.
+/// Creates or resumes a goal and drives it.
 pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Failure> {
     match &args.goal {
         Some(id) => go_on(context, id, &args).await,

@@ -40,7 +40,7 @@ impl Screen {
         }
     }
 
-    /// Shows where a goal stands that existed before.
+    /// Shows the state of a goal that existed before.
     pub(super) fn go_on(&mut self, record: &GoalRecord) {
         match self {
             Self::Story(live) => {
@@ -48,7 +48,7 @@ impl Screen {
                 live.print(&format!("goal {id}  {title}"));
                 live.go_on(record);
             }
-            Self::Events | Self::Silent => say_what_it_waits_for(record.goal.id, &record.state.phase),
+            Self::Events | Self::Silent => print_open_question(record.goal.id, &record.state.phase),
         }
     }
 
@@ -77,7 +77,7 @@ impl Screen {
             Self::Silent => {}
         }
         if let Event::PhaseChanged { phase } = &event.event {
-            say_what_it_waits_for(event.goal, phase);
+            print_open_question(event.goal, phase);
         }
     }
 
@@ -115,7 +115,7 @@ impl Screen {
     pub(super) fn print(&mut self, text: &str) {
         match self {
             Self::Story(live) => live.print(text),
-            Self::Events | Self::Silent => output::say(format_args!("{text}")),
+            Self::Events | Self::Silent => output::eprint(format_args!("{text}")),
         }
     }
 
@@ -127,14 +127,14 @@ impl Screen {
 }
 
 /// Whoever waits for the end of a run should know what it waits for.
-fn say_what_it_waits_for(goal: GoalId, phase: &Phase) {
+fn print_open_question(goal: GoalId, phase: &Phase) {
     if let Phase::Blocked { .. } = phase {
         let command = how_to_answer(goal, None);
-        output::say(format_args!("waiting for an answer; see `towline questions`, then: {command}"));
+        output::eprint(format_args!("waiting for an answer; see `towline questions`, then: {command}"));
     }
 }
 
-/// What has become of the screen.
+/// The state of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// Nothing that matters.

@@ -23,7 +23,7 @@ pub(crate) fn run(args: Script) -> Result<ExitCode, Failure> {
     match main(&args, std::io::stdin().lock(), std::io::stdout().lock(), &directory) {
         Ok(played) => Ok(ExitCode::from(played.exit_code())),
         Err(error) => {
-            output::say(format_args!("{error}"));
+            output::eprint(format_args!("{error}"));
             Ok(ExitCode::FAILURE)
         }
     }

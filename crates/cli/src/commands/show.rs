@@ -27,13 +27,16 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
     let found = find::goal(context, &args.id).await?;
     let record = &found.record;
     if args.json {
-        output::tell_json(Layout::Pretty, &goal_report(record, &found.state.home, SystemClock.now()));
+        output::print_json_or_exit(
+            Layout::Pretty,
+            &goal_report(record, &found.state.home, SystemClock.now()),
+        );
         return Ok(ExitCode::SUCCESS);
     }
     let paint = Paint::for_stdout(context);
-    let tell = |line: &str| output::fitted(line).iter().for_each(output::tell);
-    tell(&paint.bold(&output::brief(&record.goal.title)));
-    ending(paint, record).iter().for_each(|line| tell(line));
+    let print = |line: &str| output::fitted(line).iter().for_each(output::print_or_exit);
+    print(&paint.bold(&output::brief(&record.goal.title)));
+    ending(paint, record).iter().for_each(|line| print(line));
     let mut facts = vec![
         ("id", record.goal.id.to_string()),
         ("repository", record.goal.workspace.repository.clone()),
@@ -58,21 +61,21 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         facts.push(("spent", limits.join(" · ")));
     }
     for (name, value) in facts {
-        tell(&format!("  {name:<10} {}", output::brief(&value)));
+        print(&format!("  {name:<10} {}", output::brief(&value)));
     }
     for attempt in &record.state.attempts {
         let is_last = record.state.last_attempt().is_some_and(|last| last.n == attempt.n);
-        attempt_lines(paint, attempt, is_last).iter().for_each(|line| tell(line));
+        attempt_lines(paint, attempt, is_last).iter().for_each(|line| print(line));
     }
     // The way out may need the agent's settings; a configuration that is broken by now does not hide the goal.
     let settings = agents_of(context, &record.goal).ok();
     let first = record.goal.agents.first().and_then(|name| settings.as_ref()?.get(name));
     let driven = is_driven(&found.state.home, record.lease.as_ref());
-    step_lines(record, driven, first).iter().for_each(|line| tell(line));
+    step_lines(record, driven, first).iter().for_each(|line| print(line));
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the checks said before any work, and whether they are still those.
+/// The result of the checks before any work, and whether the checks are still the same.
 fn baseline(state: &GoalState) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(replaced) = &state.replaced_checks {
@@ -101,7 +104,7 @@ fn protection(goal: &Goal) -> Vec<(&'static str, String)> {
     named.into_iter().filter(|(_, paths)| !paths.is_empty()).map(|(name, paths)| (name, few(paths))).collect()
 }
 
-/// What a goal's file says about it.
+/// The settings of a goal.
 fn about(goal: &Goal) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if !goal.labels.is_empty() {
@@ -137,8 +140,8 @@ fn attempt_lines(paint: Paint, attempt: &Attempt, is_last: bool) -> Vec<String> 
     let head = format!("attempt {}  {}{model}{resumed}: {end}", attempt.n, attempt.agent);
     let mut lines =
         vec![format!("{} {}", paint.bold(&head), paint.dim(&format!("· {}", spent(&attempt.usage))))];
-    let said = Some(attempt.text.trim()).filter(|text| !speaks_to_towline(text));
-    if let Some(first) = said.and_then(|text| text.lines().next()) {
+    let message = Some(attempt.text.trim()).filter(|text| !speaks_to_towline(text));
+    if let Some(first) = message.and_then(|text| text.lines().next()) {
         lines.push(format!("  “{}”", output::brief(first)));
     }
     for check in attempt.verdict.iter().flat_map(|verdict| &verdict.checks) {

@@ -1,4 +1,4 @@
-//! `towline tell`: says something to the agent that works on a goal.
+//! `towline tell`: sends a message to the agent that works on a goal.
 
 use std::process::ExitCode;
 
@@ -18,16 +18,16 @@ pub(crate) async fn run(context: &Context, args: Tell) -> Result<ExitCode, Failu
     let found = find::goal(context, &args.id).await?;
     let goal = found.record.goal.id.short();
     let when = match found.record.state.phase {
-        // Which of the two depends on the agent: `towline agents check` says so.
+        // Which of the two depends on the agent: `towline agents check` shows it.
         Phase::Running { .. } => "when its running tool has ended, or its turn",
-        // Work that passes its checks is done, and nobody goes on.
-        Phase::Checking { .. } => "if it goes on",
-        _ => "when it goes on",
+        // If the work passes its checks, there is no next attempt.
+        Phase::Checking { .. } => "if it continues",
+        _ => "when it continues",
     };
     match steer(context, found, GoalCommand::Tell { text }).await? {
-        Taken::ByDriver => output::tell(format_args!("told: the agent hears it {when}")),
+        Taken::ByDriver => output::print_or_exit(format_args!("sent: the agent gets the message {when}")),
         Taken::Recorded => {
-            output::tell(format_args!(
+            output::print_or_exit(format_args!(
                 "stored: no engine is running this goal; resume it with: towline run --goal {goal}"
             ));
         }

@@ -20,7 +20,7 @@ use crate::output;
 use crate::view::{Input, Prompt, TypedAs};
 
 /// Sends a message although a question is open.
-const TELL: &str = "/tell ";
+const MESSAGE: &str = "/tell ";
 
 /// Who shows what is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Typing {
     /// Sends a line to the goal; gives back what is wrong with it.
     pub(crate) async fn send(&self, typed: &Typed) -> Result<(), String> {
         let text = typed.text.trim();
-        let message = text.strip_prefix(TELL).or(Some(text).filter(|_| typed.answers.is_none()));
+        let message = text.strip_prefix(MESSAGE).or(Some(text).filter(|_| typed.answers.is_none()));
         let command = match (message, &self.asked) {
             _ if text.is_empty() => return Ok(()),
             (Some(text), _) => GoalCommand::Tell { text: text.to_owned() },

@@ -14,9 +14,9 @@ use crate::view::Paint;
 /// Run a goal's checks again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 the checks hold, as recorded · 3 they fail now · 4 they hold now and did not then · 130 stopped")]
+Exit codes: 0 the checks pass, as recorded · 3 they fail now · 4 they pass now and failed then · 130 stopped")]
 pub(crate) struct Verify {
-    /// The goal's id, or a prefix of it
+    /// The goal's id, a prefix of it, or `@`
     id: String,
     /// Print the result as JSON
     #[arg(long)]
@@ -30,7 +30,7 @@ pub(crate) async fn run(context: &Context, args: Verify) -> Result<ExitCode, Fai
         return Ok(ExitCode::from(STOPPED));
     };
     if args.json {
-        output::tell_json(Layout::Pretty, &verified.report());
+        output::print_json_or_exit(Layout::Pretty, &verified.report());
     } else {
         conclude(Paint::for_stdout(context), &verified);
     }
@@ -47,7 +47,7 @@ fn conclude(paint: Paint, verified: &Verified) {
         let names: Vec<String> = verdict.failed().map(|check| output::brief(&check.name)).collect();
         names.join(", ")
     };
-    output::tell(match (then.met(), now.met()) {
+    output::print_or_exit(match (then.met(), now.met()) {
         (true, true) => paint.good("✓ recorded met, and met now"),
         (true, false) => paint.bad(&format!("✗ recorded met, now not met: {}", failing(now))),
         (false, true) => paint.warn(&format!("! recorded not met ({}), now met", failing(then))),
@@ -57,9 +57,11 @@ fn conclude(paint: Paint, verified: &Verified) {
     });
     let id = goal.short();
     if then.met() && !now.met() {
-        output::tell("  the files are the same: a check depends on something outside of them, or on chance");
+        output::print_or_exit(
+            "  the files are the same: a check depends on something outside of them, or on chance",
+        );
     }
     if !then.met() && now.met() {
-        output::tell(format_args!("  to continue it: towline retry {id}"));
+        output::print_or_exit(format_args!("  to continue it: towline retry {id}"));
     }
 }

@@ -40,7 +40,7 @@ impl Watching {
         Self { screen, goal, store, typing, notifier, ticks, is_watched }
     }
 
-    /// Shows where a goal stands that existed before.
+    /// Shows the state of a goal that existed before.
     pub(super) async fn begin(&mut self, before: Option<&GoalRecord>) {
         if let Some(before) = before {
             self.typing.follow(&before.state.phase).await;

@@ -81,8 +81,8 @@ fn shortened(text: &str, room: usize) -> String {
     if text.chars().count() <= room {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(room.saturating_sub(1)).collect();
-    format!("{kept}…")
+    let start: String = text.chars().take(room.saturating_sub(1)).collect();
+    format!("{start}…")
 }
 
 #[cfg(test)]

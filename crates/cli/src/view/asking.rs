@@ -1,5 +1,5 @@
-//! What is asked in a goal, as far as its story has been told: which questions are open, which one stands on the screen,
-//! and what is still to be said about the one that is to be answered next.
+//! The questions of a goal, as far as its story was printed: which are open, which one is on the screen, and what is still
+//! to be printed about the next one.
 
 use towline_core::{AgentEvent, Ask, Event, GoalId, GoalState, Phase, QuestionNo};
 
@@ -20,7 +20,7 @@ pub(super) struct Asking {
     questions: Vec<Asked>,
     /// The question that was shown last.
     shown: Option<QuestionNo>,
-    /// The question that it was last said about how to answer it.
+    /// The last question for which the way to answer was printed.
     explained: Option<QuestionNo>,
 }
 
@@ -75,7 +75,7 @@ impl Asking {
         lines
     }
 
-    /// What is still to be said when the goal waits for the answer to this question.
+    /// The lines to print when the goal waits for the answer to this question.
     pub(super) fn wait_for(&mut self, question: QuestionNo, goal: GoalId, by: AnswerBy) -> Vec<String> {
         let mut lines = Vec::new();
         if self.shown != Some(question) {
@@ -94,7 +94,7 @@ impl Asking {
         lines
     }
 
-    /// Whatever stood on the screen is not to be seen any more.
+    /// Forgets what is on the screen, because it is not visible any more.
     pub(super) const fn forget_the_screen(&mut self) {
         self.shown = None;
         self.explained = None;

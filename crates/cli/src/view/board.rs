@@ -1,7 +1,7 @@
 //! What a goal is doing now, as the steady block below its story shows it.
 //!
-//! Fed by the goal's events, and at each change of its phase by what is stored about it. Neighbours: `lines` says how it
-//! looks, [`super::drawer`] puts it on a screen. Nothing here reads a clock or writes anything.
+//! Fed by the goal's events, and at each change of its phase by the stored goal. Neighbours: `lines` lays it out,
+//! [`super::drawer`] draws it. Nothing here reads a clock or writes anything.
 
 mod budget;
 mod lines;
@@ -30,14 +30,14 @@ pub(crate) struct Board {
     phase: Phase,
     since: Timestamp,
     tools: Tools,
-    /// What else the agent says that it does.
+    /// The agent's own note on what it does.
     note: Option<String>,
     /// The message that the agent is writing.
     writing: String,
     /// When the agent was last heard of.
     heard: Timestamp,
     check: Option<RunningCheck>,
-    /// What the checks of the verdict that is being reached have said so far.
+    /// The results of the running verdict so far.
     results: Vec<(String, bool)>,
     /// Whether the workspace is there, so that a goal that still prepares runs its checks on the base.
     is_prepared: bool,
@@ -54,7 +54,7 @@ struct RunningCheck {
 }
 
 impl Board {
-    /// A goal where it stands.
+    /// The board of a goal in its present state.
     pub(crate) fn of(record: &GoalRecord) -> Self {
         Self {
             goal: record.goal.clone(),
@@ -130,7 +130,7 @@ impl Board {
     }
 
     fn enter(&mut self, phase: Phase, at: Timestamp) {
-        // An agent that waited for an answer goes on with what it was doing.
+        // An agent that waited for an answer continues what it was doing.
         if self.phase.living_attempt().is_none() || self.phase.living_attempt() != phase.living_attempt() {
             self.tools = Tools::default();
             self.note = None;

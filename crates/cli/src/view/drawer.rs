@@ -1,7 +1,7 @@
 //! The block at the bottom of a terminal, below lines that scroll: put there, moved on, taken away, each by one write.
 //!
-//! The cursor rests at the end of the block's last line, so that what a terminal echoes (`^C`) stands there and is gone
-//! with the next write. Neighbours: [`super::live`] says what is shown and when. Nothing here decides anything.
+//! The cursor rests at the end of the block's last line, so that what a terminal echoes (`^C`) appears there and is gone
+//! with the next write. Neighbours: [`super::live`] decides what is shown and when.
 
 use std::io::{self, Write};
 use std::sync::Once;
@@ -18,7 +18,7 @@ use crate::output::{clean, printable};
 /// happens, takes the block away before it speaks.
 static ROWS: AtomicUsize = AtomicUsize::new(0);
 
-/// A terminal shows what stands between these at once. Those that do not know them show it as it comes.
+/// A terminal shows everything between these two at once. Terminals that do not know them show it as it comes.
 const BEGIN: &str = "\u{1b}[?2026h";
 const END: &str = "\u{1b}[?2026l";
 const CLEAR_LINE: &str = "\u{1b}[K";

@@ -1,4 +1,4 @@
-//! The end of a story: what has become of the goal, and what to do now.
+//! The end of a story: how the goal ended, and what to do now.
 
 use jiff::Timestamp;
 use towline_agent::AgentSettings;
@@ -16,7 +16,7 @@ use crate::output::{brief, printable};
 /// How many more lines of a reason are shown.
 const MORE: usize = 12;
 
-/// What has become of the goal: one line, and more where the reason has more.
+/// How the goal ended: one line, and more if the reason has more.
 pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
     let state = &record.state;
     let reason = state.phase.reason().unwrap_or_default();
@@ -25,7 +25,9 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
     let head = match &state.phase {
         Phase::Done if state.changed() == Some(false) => paint.warn("✓ done, and nothing was changed"),
         Phase::Done => paint.good("✓ done"),
-        Phase::Unproven => paint.warn("? unproven: the agent says it is done, and the goal has no checks"),
+        Phase::Unproven => {
+            paint.warn("? unproven: the agent reports that it is done, and the goal has no checks")
+        }
         Phase::Cancelled => paint.warn("cancelled"),
         Phase::Paused { .. } => paint.warn(&format!("paused{reason}")),
         Phase::Escalated { .. } => paint.warn(&format!("! a person is needed{reason}")),
@@ -72,7 +74,7 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
     lines
 }
 
-/// What can be done about such an end, with what is meant in the place of what stands for it.
+/// What can be done about such an end, with the placeholders filled in.
 fn hint(record: &GoalRecord, kind: EndKind) -> String {
     let mut hint = kind.class().hint.replace(" ID", &format!(" {}", record.goal.id.short()));
     if let Some(last) = record.state.last_attempt() {
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limited_goal_says_until_when() {
+    fn a_limited_goal_shows_until_when() {
         let mut record = record();
         record.state.phase = Phase::Limited { until: at(3_600), guessed: false };
         let lines = ending(Paint::Plain, &record);

@@ -12,7 +12,7 @@ pub(crate) enum Letters {
 }
 
 impl Letters {
-    /// By what the environment says about the terminal's encoding.
+    /// Chosen by the encoding in the environment.
     pub(crate) fn of(context: &Context) -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| context.variable(name));
         let is_utf_8 = locale.is_some_and(|locale| {
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn fine_signs_are_for_terminals_that_say_they_have_them() {
+    fn fine_signs_are_for_terminals_that_report_utf_8() {
         for (variables, wanted) in [
             (vec![("LANG", "en_GB.UTF-8")], Letters::Unicode),
             (vec![("LC_ALL", "C.utf8"), ("LANG", "C")], Letters::Unicode),

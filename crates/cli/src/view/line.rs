@@ -65,10 +65,10 @@ impl Line {
         let mut left = width.saturating_sub(1);
         let mut pieces = Vec::new();
         for (tone, text) in self.pieces {
-            let kept = start_of(&text, left);
-            let is_whole = kept.len() == text.len();
-            left = left.saturating_sub(columns(kept));
-            pieces.push((tone, kept.to_owned()));
+            let start = start_of(&text, left);
+            let is_whole = start.len() == text.len();
+            left = left.saturating_sub(columns(start));
+            pieces.push((tone, start.to_owned()));
             if !is_whole {
                 break;
             }
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_cut_by_columns_and_says_so() {
+    fn a_line_is_cut_by_columns_with_a_mark() {
         let line = Line::of(Tone::Bold, "Fix ").and(Tone::Plain, "日本語 🎉 now");
         assert_eq!(line.width(), 4 + 6 + 1 + 2 + 4);
         for (width, wanted) in [

@@ -1,8 +1,8 @@
-//! A foreground run on the screen: the story scrolls, and below it stands one steady block that says what goes on now.
+//! A foreground run on the screen: the story scrolls, and below it is a block with the present state.
 //!
-//! The block is drawn only by [`Live::look`] and by what is printed above it, never behind anybody's back: the screen may
-//! belong to whoever types an answer, or to a shell that has put the run into the background. Where there is no terminal
-//! there is no block, and nothing here has to be called again and again.
+//! The block is drawn only by [`Live::look`] and with lines that are printed above it, never in between: a person may be
+//! typing an answer, or a shell has put the run into the background. Without a terminal there is no block, and no need to
+//! call it again and again.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -18,7 +18,7 @@ use super::board::{Board, Canvas};
 use super::drawer::{Drawer, Size};
 use super::letters::Letters;
 use super::line::{Line, Tone, columns};
-use super::{Paint, Story, Telling};
+use super::{Detail, Paint, Story};
 use crate::context::Context;
 use crate::output;
 
@@ -106,11 +106,11 @@ impl Live {
             prompt: None,
             read_at: None,
         });
-        let story = Story::new(paint, Telling::Short);
+        let story = Story::new(paint, Detail::Short);
         Self { story, last_line: LastLine::Lives, asked: None, block, home }
     }
 
-    /// Whether there is more to show than the events tell: what is stored is wanted at each change of the phase.
+    /// Whether the view has a block, which needs the stored goal at each change of the phase.
     pub(crate) const fn has_block(&self) -> bool {
         self.block.is_some()
     }
@@ -125,7 +125,7 @@ impl Live {
         }
     }
 
-    /// Goes on with a goal where it stands.
+    /// Begins with a goal in its present state.
     pub(crate) fn go_on(&mut self, record: &GoalRecord) {
         self.know(record);
         for text in self.story.go_on(&record.state) {
@@ -135,8 +135,7 @@ impl Live {
         self.ask_again(record.goal.id);
     }
 
-    /// Takes note of what happened before the goal was gone on with, and tells none of it again: a tool that is still at
-    /// work is seen then.
+    /// Reads earlier events without printing them again, so that a tool that still runs is shown.
     pub(crate) fn recall(&mut self, events: &[Envelope]) {
         for envelope in events {
             if let Some(board) = self.block.as_mut().and_then(|block| block.board.as_mut()) {
@@ -208,7 +207,7 @@ impl Live {
             block.prompt = prompt;
             block.read_check(&self.home);
             if last_line == LastLine::Foreign {
-                // It stands where the shell has written since: nothing there is ours to clear.
+                // The shell has written there since, so nothing is erased.
                 block.drawer.forget();
                 block.leave();
             }

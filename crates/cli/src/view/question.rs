@@ -21,7 +21,7 @@ pub(crate) fn question_lines(ask: &Ask, number: Option<QuestionNo>) -> Vec<Strin
     };
     match (ask.patience, &ask.default) {
         (Some(patience), Some(default)) => lines.push(format!(
-            "      unanswered for {}, it goes on with: {}",
+            "      without an answer within {}, it continues with: {}",
             show_duration(patience),
             brief(default)
         )),

@@ -19,28 +19,28 @@ use crate::output::{brief, printable};
 /// How many lines of a message or of evidence are shown in short.
 const LINES: usize = 12;
 
-/// How much of what agents and checks say is told.
+/// How much of the output of agents and checks is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Telling {
+pub(crate) enum Detail {
     /// What fits a screen, and where the rest is.
     Short,
     /// All of it.
     Whole,
 }
 
-/// Tells a goal's story.
+/// Turns a goal's events into lines for people.
 pub(crate) struct Story {
     paint: Paint,
-    telling: Telling,
+    detail: Detail,
     /// The tools at work, and since when.
     tools: Tools,
-    /// How the last attempt ended, in the words that it was told.
+    /// How the last attempt ended, as it was printed.
     ended_with: String,
     /// What the attempt at hand has used so far.
     used: Usage,
     /// Kinds of output of the attempt at hand that were not understood, and how often.
     not_understood: BTreeMap<String, u64>,
-    /// The attempt whose beginning was told last.
+    /// The attempt whose beginning was printed last.
     attempt: Option<AttemptNo>,
     asking: Asking,
     answer_by: AnswerBy,
@@ -48,10 +48,10 @@ pub(crate) struct Story {
 
 impl Story {
     /// A story in these colours.
-    pub(crate) fn new(paint: Paint, telling: Telling) -> Self {
+    pub(crate) fn new(paint: Paint, detail: Detail) -> Self {
         Self {
             paint,
-            telling,
+            detail,
             tools: Tools::default(),
             ended_with: String::new(),
             used: Usage::default(),
@@ -62,7 +62,7 @@ impl Story {
         }
     }
 
-    /// Goes on with a goal that has been told about up to here. An attempt in the middle of which that is gets a line.
+    /// Begins in the middle of a goal. An attempt that is running gets a line.
     pub(super) fn go_on(&mut self, state: &GoalState) -> Vec<String> {
         let last = state.last_attempt();
         self.attempt = last.map(|attempt| attempt.n);
@@ -70,7 +70,7 @@ impl Story {
         match (&state.phase, last) {
             (Phase::Running { attempt }, Some(last)) if last.n == *attempt => {
                 let head = section(self.paint, &format!("attempt {attempt}"), last.started_at);
-                vec![head, self.paint.dim("  taken up where it is")]
+                vec![head, self.paint.dim("  adopted while it runs")]
             }
             _ => Vec::new(),
         }
@@ -79,7 +79,7 @@ impl Story {
     /// Takes note of a tool that was at work before the story goes on.
     pub(super) fn recall(&mut self, envelope: &Envelope) {
         if let Event::Agent { event: AgentEvent::Tool(tool) } = &envelope.event {
-            // What it says of it was told then.
+            // Its lines were printed then.
             let _ = self.tools.follow(tool, envelope.at, self.paint);
         }
     }
@@ -131,7 +131,7 @@ impl Story {
             Event::VerdictReached { verdict } => verdict_lines(paint, verdict),
             Event::Answered { question, reply, by } => vec![self.answered(*question, reply, *by)],
             Event::MessageSent { text } => {
-                self.said(text, &format!("  {} ", paint.bold("operator:")), envelope.goal)
+                self.message(text, &format!("  {} ", paint.bold("operator:")), envelope.goal)
             }
             Event::ChecksReplaced { checks } => {
                 let checks = checks
@@ -198,9 +198,9 @@ impl Story {
         let paint = self.paint;
         match event {
             AgentEvent::SessionStarted(session) => self.session(session),
-            // What it says to Towline is told in words when it is done.
+            // A request to Towline is printed when it is carried out.
             AgentEvent::Message { role: Role::Assistant, text } if speaks_to_towline(text) => Vec::new(),
-            AgentEvent::Message { role: Role::Assistant, text } => self.said(text, "  ", envelope.goal),
+            AgentEvent::Message { role: Role::Assistant, text } => self.message(text, "  ", envelope.goal),
             AgentEvent::Tool(tool) => self.tools.follow(tool, envelope.at, paint),
             AgentEvent::Usage { used, .. } => {
                 self.used.record(*used);
@@ -223,7 +223,7 @@ impl Story {
                 vec![format!("  {} {percent}{}", paint.dim("…"), brief(text))]
             }
             AgentEvent::Submitted { summary } => {
-                self.said(summary, &format!("  {} ", paint.dim("claims:")), envelope.goal)
+                self.message(summary, &format!("  {} ", paint.dim("claims:")), envelope.goal)
             }
             AgentEvent::Withdrawn { .. } => vec![paint.dim("  the agent took its question back")],
             AgentEvent::Heard { .. } => vec![paint.dim("  the agent has heard the operator")],
@@ -236,7 +236,7 @@ impl Story {
         }
     }
 
-    /// Told once for each attempt, when it is known on which model the conversation is held.
+    /// Printed once for each attempt, when its model is known.
     fn session(&self, session: &SessionStarted) -> Vec<String> {
         let model = session.model.as_deref().map(|model| format!("with {}", brief(model)));
         let words = match (session.resumed, model, &session.agent_version) {
@@ -248,7 +248,7 @@ impl Story {
         vec![self.paint.dim(&format!("  {words}"))]
     }
 
-    /// Each kind of output that is not understood is told of once; how often it came stands at the end.
+    /// Each kind of output that is not understood is printed once; the end has how often it came.
     fn unrecognised(&mut self, what: &str, count: u64) -> Vec<String> {
         let known = self.not_understood.contains_key(what);
         *self.not_understood.entry(what.to_owned()).or_default() += count;
@@ -287,12 +287,12 @@ impl Story {
         lines
     }
 
-    /// What somebody said, behind a heading.
-    fn said(&self, text: &str, heading: &str, goal: GoalId) -> Vec<String> {
+    /// A message with a heading.
+    fn message(&self, text: &str, heading: &str, goal: GoalId) -> Vec<String> {
         let all: Vec<&str> = text.trim().lines().collect();
-        let (most, shown): (_, fn(&str) -> String) = match self.telling {
-            Telling::Short => (LINES, brief),
-            Telling::Whole => (usize::MAX, printable),
+        let (most, shown): (_, fn(&str) -> String) = match self.detail {
+            Detail::Short => (LINES, brief),
+            Detail::Whole => (usize::MAX, printable),
         };
         let further = " ".repeat(2);
         let mut lines = Vec::new();
@@ -326,7 +326,7 @@ impl Story {
         let reused = if is_reused { " (known from an earlier goal)" } else { "" };
         let head = format!("  failed before any work: {}{reused}", brief(&names.join(", ")));
         let mut lines = vec![self.paint.dim(&head)];
-        if self.telling == Telling::Whole {
+        if self.detail == Detail::Whole {
             lines.extend(failed.into_iter().flat_map(|result| self.check(result, goal)));
         }
         lines
@@ -346,7 +346,7 @@ impl Story {
         let mut lines =
             vec![format!("  {} {name} {how} {}", paint.bad("✗"), paint.dim(&format!("· {took}")))];
         let evidence: Vec<&str> = result.evidence.trim_end().lines().collect();
-        let most = if self.telling == Telling::Short { LINES } else { usize::MAX };
+        let most = if self.detail == Detail::Short { LINES } else { usize::MAX };
         let skipped = evidence.len().saturating_sub(most);
         if skipped > 0 {
             lines.push(paint.dim(&format!("      … {skipped} lines before: towline logs {}", goal.short())));
@@ -402,12 +402,12 @@ pub(crate) fn in_words(end: &End) -> String {
     }
 }
 
-/// Whether a message is an order to Towline, which is told in words when it is carried out.
+/// Whether a message is a request to Towline, which is printed when it is carried out.
 pub(crate) fn speaks_to_towline(message: &str) -> bool {
     matches!(LastWords::read(message), Some(Ok(_)))
 }
 
-/// Why the model is asked again. Some agents repeat the status in their words, where it is said once.
+/// Why the model is asked again. If the agent's text repeats the status, it is printed once.
 fn why_again(status: Option<u16>, error: &str) -> String {
     match (status, error) {
         (None, "") => "the provider gave no whole answer".to_owned(),
@@ -451,10 +451,10 @@ fn section(paint: Paint, name: &str, at: Timestamp) -> String {
     format!("{} {}", paint.bold(name), paint.dim(&format!("· {}", clock_time(at, SystemClock.now()))))
 }
 
-/// What is said about a verdict whose confirmation failed.
+/// The text for a verdict whose confirmation failed.
 pub(crate) const PASSED_ONLY_WARM: &str = "passed warm, failed in a clean checkout";
 
-/// What all checks together say, where that is not plain to see, and what they were not to be fooled by.
+/// The verdict where the results do not show it, and what was restored before the checks.
 fn verdict_lines(paint: Paint, verdict: &Verdict) -> Vec<String> {
     let paths = verdict.restored.iter();
     let mut lines: Vec<String> = paths
@@ -497,15 +497,15 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_says_once_what_was_answered() {
-        let told = "host answered 503 Service Unavailable: busy";
+    fn a_retry_shows_the_answer_once() {
+        let answer = "host answered 503 Service Unavailable: busy";
         for (status, error, wanted) in [
             (None, "", "the provider gave no whole answer"),
             (None, "the provider at x was not reached", "the provider at x was not reached"),
             (None, "host cannot be reached", "the provider gave no whole answer: host cannot be reached"),
             (Some(529), "", "the provider answered 529"),
             (Some(529), "overloaded", "the provider answered 529: overloaded"),
-            (Some(503), told, told),
+            (Some(503), answer, answer),
         ] {
             assert_eq!(why_again(status, error), wanted);
         }

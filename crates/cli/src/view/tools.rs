@@ -9,7 +9,7 @@ use super::Paint;
 use super::line::{columns, start_of};
 use crate::output::{brief, printable};
 
-/// From when on it is worth saying how long a call took.
+/// The least duration of a call that is printed.
 const LONG: Duration = Duration::from_secs(1);
 /// How many columns of a failed call's output are shown.
 const REASON: usize = 160;
@@ -33,7 +33,7 @@ impl Tools {
         None
     }
 
-    /// Takes note of a call; tells it when it is over.
+    /// Follows a call, and returns its line when it is over.
     pub(super) fn follow(&mut self, tool: &ToolUse, at: Timestamp, paint: Paint) -> Vec<String> {
         let since = self.note(tool, at);
         if !tool.status.is_over() {
@@ -76,7 +76,7 @@ fn title(tool: &ToolUse) -> String {
 }
 
 /// What a call is about, with the tool's name unless that is plain: a command is run, whatever runs it, and a sentence
-/// such as `Edit greet.sh` says it itself.
+/// such as `Edit greet.sh` is plain.
 pub(super) fn named(kind: ToolKind, name: &str, title: &str) -> String {
     let is_plain = kind == ToolKind::Execute
         || kind == ToolKind::Mcp
@@ -105,12 +105,12 @@ fn line(paint: Paint, tool: &ToolUse, took: Option<Duration>) -> String {
     }
 }
 
-/// Why a call failed, in one line: a command says so last, other tools first.
+/// Why a call failed, in one line: the last one of a command, the first one of other tools.
 fn reason(tool: &ToolUse) -> Option<String> {
     let output = tool.output.as_deref()?;
-    // Some agents put the exit code there, which is told already.
-    let says_something = |line: &&str| !line.is_empty() && !line.starts_with("Exit code ");
-    let mut lines = output.lines().map(str::trim).filter(says_something);
+    // Some agents put the exit code there, which is printed already.
+    let is_reason = |line: &&str| !line.is_empty() && !line.starts_with("Exit code ");
+    let mut lines = output.lines().map(str::trim).filter(is_reason);
     let line = match tool.tool {
         ToolKind::Execute => lines.next_back(),
         _ => lines.next(),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_told_once_with_how_it_ended_and_why() {
+    fn a_call_is_printed_once_with_how_it_ended_and_why() {
         use ToolKind::{Edit, Execute, Fetch};
         use ToolStatus::{Cancelled, Denied, Failed, Ok};
         let output = "first\nsecond\n\n";
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_an_end_is_told_when_the_agent_is_gone() {
+    fn a_call_without_an_end_is_printed_when_the_agent_is_gone() {
         let mut tools = Tools::default();
         tools.follow(&tool(ToolKind::Execute, ToolStatus::Running, "", None), at(0), Paint::Plain);
         assert_eq!(tools.left_behind(Paint::Plain), ["  $ it did not come to its end"]);

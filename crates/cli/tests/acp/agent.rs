@@ -27,7 +27,7 @@ pub(crate) const FORMATS: [(&str, &[&str], &str); 4] = [
     ("anthropic", &["--provider", "anthropic"], "/v1"),
 ];
 
-/// One that stands for all where the format does not matter.
+/// One format, for tests that do not depend on it.
 pub(crate) const ANY: (&str, &[&str], &str) = FORMATS[1];
 
 /// A directory to work in and one for state.
@@ -252,8 +252,8 @@ pub(crate) fn updates(news: &[Value], kind: &str) -> Vec<Value> {
     updates.filter(|update| update["sessionUpdate"] == kind).collect()
 }
 
-/// What it said.
-pub(crate) fn said(news: &[Value]) -> String {
+/// The text of its messages.
+pub(crate) fn message_text(news: &[Value]) -> String {
     let chunks = updates(news, "agent_message_chunk").into_iter();
     chunks.map(|update| update["content"]["text"].as_str().unwrap_or_default().to_owned()).collect()
 }

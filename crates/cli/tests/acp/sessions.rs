@@ -28,12 +28,12 @@ fn a_killed_agent_goes_on_where_it_was_in_every_format() {
         let mut agent = place.agent(format, &server, &["--price", "input=1,output=1"]);
         let (news, answer) = agent.open("session/load", &session);
         assert_eq!(answer["result"]["modes"]["currentModeId"], "bypass", "{format:?}: {answer}");
-        assert_eq!(said(&news), "First the file.", "{format:?}");
+        assert_eq!(message_text(&news), "First the file.", "{format:?}");
         let statuses: Vec<_> = ends(&news).into_iter().map(|(status, _)| status).collect();
         assert_eq!(statuses, ["completed", "failed"], "{format:?}");
         let (news, answer) = agent.prompt(&session, "Go on");
         assert_eq!(
-            (said(&news).as_str(), stop_reason(&answer)),
+            (message_text(&news).as_str(), stop_reason(&answer)),
             ("Done after all.", "end_turn"),
             "{format:?}"
         );

@@ -6,7 +6,7 @@ use towline_testkit::model::{ModelServer, Reply, Rule, ToolCall};
 
 use crate::agent::*;
 
-/// A command of two processes that say who they are and do not end by themselves.
+/// A command of two processes that write down their numbers and do not end by themselves.
 const LASTING: &str = "sh -c 'echo $$ > inner; sleep 600' & echo $$ > outer; wait";
 
 #[test]
@@ -27,7 +27,7 @@ fn a_call_is_carried_out_and_its_result_read_in_every_format() {
         let (mut agent, session) = place.session(format, &server, &[]);
         let (news, answer) = agent.prompt(&session, "Make it two");
         assert_eq!(
-            (said(&news).as_str(), stop_reason(&answer)),
+            (message_text(&news).as_str(), stop_reason(&answer)),
             ("I change it.Done.", "end_turn"),
             "{format:?}"
         );
@@ -56,7 +56,7 @@ fn a_call_is_carried_out_and_its_result_read_in_every_format() {
 }
 
 #[test]
-fn a_rejected_call_is_not_carried_out_and_the_model_is_told() {
+fn a_rejected_call_is_not_carried_out_and_the_model_learns_of_it() {
     for format in FORMATS {
         let rule = Rule::always()
             .reply(Reply::tool("write", json!({"path": "a.txt", "content": "x"})))
@@ -87,7 +87,7 @@ fn a_cancelled_turn_leaves_nothing_running_and_the_next_one_goes_on() {
     assert_eq!(stop_reason(&answer), "cancelled");
     tree.into_iter().for_each(wait_gone);
     let (news, answer) = agent.prompt(&session, "Go on");
-    assert_eq!((said(&news).as_str(), stop_reason(&answer)), ("Going on.", "end_turn"));
+    assert_eq!((message_text(&news).as_str(), stop_reason(&answer)), ("Going on.", "end_turn"));
 }
 
 #[test]
@@ -114,16 +114,16 @@ fn the_end_of_its_input_ends_it_and_all_that_it_started() {
     tree.into_iter().for_each(wait_gone);
 }
 
-/// An MCP server with one tool, `number`, that says who it is.
+/// An MCP server with one tool, `number`.
 const MCP_SERVER: &str = r#"
 echo $$ > server
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-  say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+  answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
   case "$line" in
-    *'"initialize"'*) say '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"n","version":"1"}}' ;;
-    *'"tools/list"'*) say '{"tools":[{"name":"number","description":"Says a number","inputSchema":{"type":"object","properties":{}}}]}' ;;
-    *'"tools/call"'*) say '{"content":[{"type":"text","text":"seventeen"}]}' ;;
+    *'"initialize"'*) answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"n","version":"1"}}' ;;
+    *'"tools/list"'*) answer '{"tools":[{"name":"number","description":"Returns a number","inputSchema":{"type":"object","properties":{}}}]}' ;;
+    *'"tools/call"'*) answer '{"content":[{"type":"text","text":"seventeen"}]}' ;;
   esac
 done
 "#;
@@ -147,8 +147,8 @@ fn tools_of_an_mcp_server_are_offered_and_called_and_it_ends_with_the_agent() {
     assert!(problems[0]["message"].as_str().is_some_and(|words| words.contains("`broken`")), "{problems:?}");
     let (news, _) = agent.prompt(&session, "Which number?");
     assert_eq!(ends(&news), [("completed".to_owned(), "seventeen".to_owned())]);
-    let told = &updates(&news, "tool_call")[0];
-    assert_eq!((&told["title"], &told["kind"]), (&json!("mcp__numbers__number"), &json!("other")));
+    let call = &updates(&news, "tool_call")[0];
+    assert_eq!((&call["title"], &call["kind"]), (&json!("mcp__numbers__number"), &json!("other")));
     let running = place.pid("server");
     assert_eq!(agent.end().code(), Some(0));
     wait_gone(running);

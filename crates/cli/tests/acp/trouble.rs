@@ -10,7 +10,7 @@ fn failed(format: (&str, &[&str], &str), reply: Reply, more: &[&str]) -> (Vec<Va
     let place = Place::new();
     let (mut agent, session) = place.session(format, &server, more);
     let (news, answer) = agent.prompt(&session, "go");
-    assert!(!format!("{news:?}{answer}").contains(KEY.1), "the key is told: {answer}");
+    assert!(!format!("{news:?}{answer}").contains(KEY.1), "the key is in {answer}");
     let retries = notified(&news, "_towline/retrying");
     for (retry, attempt) in retries.iter().zip(2..) {
         assert_eq!((&retry["attempt"], &retry["sessionId"]), (&json!(attempt), &json!(session)));
@@ -54,12 +54,12 @@ fn answers_that_break_off_and_silence_are_tried_again() {
 }
 
 #[test]
-fn an_answer_that_broke_off_is_not_said_twice_in_the_conversation() {
+fn an_answer_that_broke_off_is_not_twice_in_the_conversation() {
     for format in FORMATS {
         let rule = Rule::always()
             .reply(Reply::text("The answer is forty-two.").cut_after(4))
             .then(Reply::text("The answer is forty-two."))
-            .then(Reply::text("As I said."));
+            .then(Reply::text("As before."));
         let server = ModelServer::start(rule);
         let place = Place::new();
         let (mut agent, session) = place.session(format, &server, &[]);

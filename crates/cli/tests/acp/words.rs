@@ -16,9 +16,9 @@ fn a_prompt_is_answered_in_every_format_and_counted_to_the_token() {
         let price = ["--price", "input=2,output=10,cache_read=0.5", "--context-window", "50000"];
         let (mut agent, session) = place.session(format, &server, &price);
         for turn in 1..=2 {
-            let (news, answer) = agent.prompt(&session, "Say hello");
+            let (news, answer) = agent.prompt(&session, "Write hello");
             assert_eq!(
-                (said(&news).as_str(), stop_reason(&answer)),
+                (message_text(&news).as_str(), stop_reason(&answer)),
                 ("Hello there.", "end_turn"),
                 "{format:?}"
             );
@@ -69,10 +69,14 @@ fn a_long_conversation_is_replaced_by_a_summary_in_every_format() {
         let place = Place::new();
         let (mut agent, session) = place.session(format, &server, &["--context-window", "10000"]);
         let (news, answer) = agent.prompt(&session, "Count the files");
-        assert_eq!((said(&news).as_str(), stop_reason(&answer)), ("All done.", "end_turn"), "{format:?}");
-        let told = notified(&news, "_towline/compacted");
-        assert_eq!((told.len(), &told[0]["sessionId"]), (1, &json!(session)), "{format:?}");
-        assert!(told[0]["before"].as_u64() > told[0]["after"].as_u64(), "{told:?}");
+        assert_eq!(
+            (message_text(&news).as_str(), stop_reason(&answer)),
+            ("All done.", "end_turn"),
+            "{format:?}"
+        );
+        let compacted = notified(&news, "_towline/compacted");
+        assert_eq!((compacted.len(), &compacted[0]["sessionId"]), (1, &json!(session)), "{format:?}");
+        assert!(compacted[0]["before"].as_u64() > compacted[0]["after"].as_u64(), "{compacted:?}");
         let last = server.turns().pop().expect("a request");
         assert!(last.all_text().contains("Count the files"), "{format:?}");
         assert!(last.tool_results().is_empty(), "{format:?}");
@@ -118,9 +122,9 @@ fn wrong_usage_ends_with_2_and_words() {
         ("--provider openai --model m --silence 0", "--silence"),
     ] {
         let output = place.command().arg("acp").args(arguments.split(' ')).output().expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{arguments}: {said}");
-        assert!(said.contains(words), "{arguments}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {printed}");
+        assert!(printed.contains(words), "{arguments}: {printed}");
     }
 }
 

@@ -37,9 +37,9 @@ pub(crate) fn merge_loses_work(ground: &Ground) -> Option<String> {
     let before = head(ground);
     merge(ground)?;
     let repository = ground.desk.project.path();
-    let kept = git(repository, &["merge-base", "--is-ancestor", &before, "main"]).status.success()
+    let has_commit = git(repository, &["merge-base", "--is-ancestor", &before, "main"]).status.success()
         && git(repository, &["cat-file", "-e", "main:later.txt"]).status.success();
-    (!kept).then(|| "the user's branch lost a commit".to_owned())
+    (!has_commit).then(|| "the user's branch lost a commit".to_owned())
 }
 
 /// Merging the goal runs code of the agent's.

@@ -56,7 +56,7 @@ pub(crate) enum Outcome {
     NotCaught(Breach, u8),
 }
 
-/// Looks whether a trick gained what it wanted, and says what.
+/// What a trick gained, if anything.
 pub(crate) type Gain = fn(&Ground) -> Option<String>;
 
 #[derive(Clone, Copy)]

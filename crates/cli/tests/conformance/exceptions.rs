@@ -1,7 +1,7 @@
 //! What does not hold for every agent, in one place for each: cases that it cannot have, and cases that hold for it in another
 //! way, which they assert by its facts.
 //!
-//! A cell that cannot be has no test; the table in the documentation says why.
+//! A cell that cannot be has no test; the table in the documentation has the reason.
 
 use crate::table::Exception;
 

@@ -1,7 +1,7 @@
 //! The same goals with every agent: each case runs for each of the real CLIs against the scripted model.
 //!
-//! `cases` says what must hold, `subject` what a case may ask of an agent, `subjects` which agents there are, `exceptions`
-//! what does not hold for all of them, and `table` what the documentation shows of it.
+//! `cases` has what must hold, `subject` what a case may ask of an agent, `subjects` the agents, `exceptions` what does not
+//! hold for all of them, and `table` the table of the documentation.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
@@ -17,7 +17,7 @@ mod subject;
 mod table;
 mod traps;
 
-/// The agents of the suite. What one of them cannot do, and what holds for it in another way, is said in `exceptions`.
+/// The agents of the suite. What one of them cannot do, and what holds for it in another way, is in `exceptions`.
 mod subjects {
     mod builtin;
     mod cli;

@@ -18,44 +18,44 @@ pub(crate) const RIGHT: &str = "echo towline > motto.txt";
 /// What writes a wrong one.
 pub(crate) const WRONG: &str = "echo tugboat > motto.txt";
 
-/// One thing that the model does: of several, the first whose words it has been told. An agent that asks no model can do
-/// the same, as far as it is told the same.
+/// One thing that the model does: of several, the first whose text is in the conversation. An agent without a model can do
+/// the same, as far as it gets the same text.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
-    /// The words that must have been said in the conversation; nothing means always.
-    pub(crate) told: &'static str,
+    /// A text that must be in the conversation; empty means always.
+    pub(crate) prompted: &'static str,
     /// A command that it runs with its shell tool.
     pub(crate) runs: Option<String>,
-    /// What it says then; nothing where it never gets so far.
-    pub(crate) says: Option<&'static str>,
+    /// Its answer then; none if it never gets so far.
+    pub(crate) answers: Option<&'static str>,
 }
 
 impl Line {
-    /// Does nothing but say this.
-    pub(crate) fn says(says: &'static str) -> Self {
-        Self { told: "", runs: None, says: Some(says) }
+    /// Only answers with this.
+    pub(crate) fn answers(answer: &'static str) -> Self {
+        Self { prompted: "", runs: None, answers: Some(answer) }
     }
 
-    /// Runs a command and says that it is done.
+    /// Runs a command and reports that it is done.
     pub(crate) fn runs(command: impl Into<String>) -> Self {
-        Self { told: "", runs: Some(command.into()), says: Some("Written.") }
+        Self { prompted: "", runs: Some(command.into()), answers: Some("Written.") }
     }
 
     /// Runs a command that does not come to its end.
     pub(crate) fn hangs(command: impl Into<String>) -> Self {
-        Self { told: "", runs: Some(command.into()), says: None }
+        Self { prompted: "", runs: Some(command.into()), answers: None }
     }
 
-    /// Does so only when it has been told this.
-    pub(crate) fn when_told(self, told: &'static str) -> Self {
-        Self { told, ..self }
+    /// Does so only when this is in the conversation.
+    pub(crate) fn after_prompt(self, prompted: &'static str) -> Self {
+        Self { prompted, ..self }
     }
 
     /// The same for the scripted model.
     pub(crate) fn rule(&self, subject: &dyn Subject) -> Rule {
         let runs = self.runs.iter().map(|command| subject.shell_call(command));
-        let replies = runs.chain(self.says.map(Reply::text));
-        replies.fold(Rule::when(Matcher::any_text_contains(self.told)), Rule::then)
+        let replies = runs.chain(self.answers.map(Reply::text));
+        replies.fold(Rule::when(Matcher::any_text_contains(self.prompted)), Rule::then)
     }
 }
 
@@ -130,7 +130,7 @@ impl Stage {
         self.desk.towline(["run", PROMPT, "--check", check, "--json"])
     }
 
-    /// Starts the usual goal, and tells its id.
+    /// Starts the usual goal, and returns its id.
     pub(crate) fn start(&self) -> (Child, String) {
         let towline = self.desk.start(["run", PROMPT, "--check", CHECK, "--json"]);
         let goal = self.desk.only_goal();

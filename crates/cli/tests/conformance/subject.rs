@@ -56,12 +56,12 @@ pub(crate) trait Subject: Sync {
 pub(crate) struct Facts {
     /// Whether its conversations outlive its process.
     pub(crate) conversations: Conversations,
-    /// What becomes of a turn in which the model failed.
+    /// What happens to a turn in which the model failed.
     pub(crate) failed_turn: FailedTurn,
-    /// In what it tells what was used.
-    pub(crate) tells: Unit,
-    /// When it tells what was used.
-    pub(crate) told: When,
+    /// The unit in which it reports usage.
+    pub(crate) reports_usage_in: Unit,
+    /// When it reports usage.
+    pub(crate) reports_usage: When,
     /// What it does with a call that is not permitted.
     pub(crate) refusal: Refusal,
     /// An idle clock that it does not run into as long as the model answers, in seconds.
@@ -71,19 +71,19 @@ pub(crate) struct Facts {
 /// How long conversations live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conversations {
-    /// A later process goes on with them.
-    AreKept,
-    /// They end with the process; the next one is told everything.
+    /// A later process continues them.
+    AreStored,
+    /// They end with the process; the next one gets everything again.
     EndWithTheProcess,
     /// It has none that Towline knows of.
     AreNone,
 }
 
-/// What becomes of a first turn in which the model never answered.
+/// What happens to a first turn in which the model never answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailedTurn {
-    /// It stands in the conversation like any other.
-    IsKept,
+    /// It is in the conversation like any other.
+    IsStored,
     /// There is no conversation of it.
     IsLost,
 }
@@ -97,7 +97,7 @@ pub(crate) enum Unit {
     Dollars,
 }
 
-/// When something is told.
+/// When something is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
     /// While the turn goes on.
@@ -109,30 +109,30 @@ pub(crate) enum When {
 /// What follows a call that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The model is told, and goes on.
-    IsTold,
+    /// The model gets the refusal, and continues.
+    IsReported,
     /// The turn is over; the model finds it in the conversation when that goes on.
     EndsTheTurn,
 }
 
 impl Facts {
-    /// It keeps its conversations, tells tokens as they are used, and tells the model of a refusal.
+    /// It stores its conversations, reports tokens as they are used, and reports a refusal to the model.
     pub(crate) const USUAL: Self = Self {
-        conversations: Conversations::AreKept,
-        failed_turn: FailedTurn::IsKept,
-        tells: Unit::Tokens,
-        told: When::WithinTheTurn,
-        refusal: Refusal::IsTold,
+        conversations: Conversations::AreStored,
+        failed_turn: FailedTurn::IsStored,
+        reports_usage_in: Unit::Tokens,
+        reports_usage: When::WithinTheTurn,
+        refusal: Refusal::IsReported,
         patience: 3,
     };
 
     /// Whether its conversations outlive its process.
     pub(crate) fn resumes(&self) -> bool {
-        self.conversations == Conversations::AreKept
+        self.conversations == Conversations::AreStored
     }
 
-    /// Whether a conversation is gone on with in which the model has only failed.
+    /// Whether a conversation in which the model has only failed is continued.
     pub(crate) fn resumes_failed_turns(&self) -> bool {
-        self.resumes() && self.failed_turn == FailedTurn::IsKept
+        self.resumes() && self.failed_turn == FailedTurn::IsStored
     }
 }

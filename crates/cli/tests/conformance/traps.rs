@@ -45,7 +45,7 @@ fn opencode_that_is_interrupted_between_two_cut_answers_has_not_completed_its_tu
 /// Runs a goal where nobody listens at the provider's address, until its first attempt has ended, which returns how.
 fn ends_without_provider(subject: &'static dyn Subject, retries: &str) -> Value {
     let nobody = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
-    let mut stage = Stage::of(subject, &[Line::says("Nobody hears this.")]);
+    let mut stage = Stage::of(subject, &[Line::answers("Nobody reads this.")]);
     stage.desk.set("ANTHROPIC_BASE_URL", &format!("http://{nobody}"));
     stage.desk.set("CLAUDE_CODE_MAX_RETRIES", retries);
     let (towline, goal) = stage.start();
@@ -69,7 +69,7 @@ fn claude_that_gets_no_answer_is_ended_within_seconds_and_its_provider_is_named(
 }
 
 #[test]
-fn claude_that_gives_up_by_itself_says_why_its_provider_was_not_reached() {
+fn claude_that_gives_up_by_itself_reports_why_its_provider_was_not_reached() {
     for (subject, why) in [(claude(), "(ECONNREFUSED)"), (claude_older(), "(ConnectionRefused)")] {
         let end = ends_without_provider(subject, "1");
         assert_eq!(end[0], "server_error");

@@ -1,5 +1,5 @@
-//! The documentation does what it says: its commands are typed as a reader would type them, page by page, and its
-//! configuration is read.
+//! The documentation is true: its commands are typed as a reader would type them, page by page, and its configuration is
+//! read.
 //!
 //! The agents are the real CLIs; only the model behind them is scripted.
 
@@ -36,8 +36,8 @@ fn getting_started_leads_from_a_clone_to_a_merged_fix() {
 
 #[test]
 fn the_commands_of_every_other_page_work() {
-    let told_above = ["README.md", "docs/getting-started.md"];
-    for page in pages().iter().filter(|page| !told_above.contains(&page.name.as_str())) {
+    let tested_above = ["README.md", "docs/getting-started.md"];
+    for page in pages().iter().filter(|page| !tested_above.contains(&page.name.as_str())) {
         if page.commands().next().is_some() {
             let reader = Reader::with_a_proven_goal();
             reader.follow(page);
@@ -86,13 +86,13 @@ fn what_is_not_typed_is_in_the_documentation() {
     let commands: Vec<&str> =
         pages.iter().flat_map(Page::commands).flat_map(|block| block.text.lines()).collect();
     for (beginning, _) in NOT_TYPED {
-        assert!(commands.iter().any(|line| line.starts_with(beginning)), "nobody says {beginning:?}");
+        assert!(commands.iter().any(|line| line.starts_with(beginning)), "no page has {beginning:?}");
     }
 }
 
 #[test]
-fn every_link_between_pages_leads_somewhere() {
+fn every_reference_between_pages_leads_somewhere() {
     let pages = pages();
-    let dead: Vec<String> = pages.iter().flat_map(|page| page.dead_links(&pages)).collect();
+    let dead: Vec<String> = pages.iter().flat_map(|page| page.dead_references(&pages)).collect();
     assert!(dead.is_empty(), "{}", dead.join("\n"));
 }

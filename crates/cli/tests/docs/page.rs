@@ -17,7 +17,7 @@ pub(crate) struct Block {
     /// The line of its beginning.
     pub(crate) line: usize,
     pub(crate) text: String,
-    /// How the last command ends: what `<!-- exits with N -->` above it says, or 0.
+    /// The exit code of the last command: the N of `<!-- exits with N -->` above it, or 0.
     pub(crate) exit_code: i32,
 }
 
@@ -58,7 +58,7 @@ impl Page {
         self.blocks.iter().filter(|block| block.language == "sh")
     }
 
-    /// Commands of Towline's that stand in the text.
+    /// Commands of Towline in the text.
     pub(crate) fn named_commands(&self) -> Vec<String> {
         let mut fenced = false;
         let mut named = Vec::new();
@@ -74,8 +74,8 @@ impl Page {
         named
     }
 
-    /// Links to pages or headings that there are not.
-    pub(crate) fn dead_links(&self, pages: &[Self]) -> Vec<String> {
+    /// References to pages or headings that do not exist.
+    pub(crate) fn dead_references(&self, pages: &[Self]) -> Vec<String> {
         let targets = self.text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         let local = targets.filter(|target| !target.contains("://"));
         local
@@ -102,8 +102,8 @@ impl Page {
 
 /// The anchor that a heading gets on the usual sites.
 fn slug(heading: &str) -> String {
-    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
+    let letters = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    letters.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
 }
 
 fn blocks(text: &str) -> Vec<Block> {

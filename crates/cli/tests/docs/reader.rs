@@ -1,4 +1,4 @@
-//! A reader with a machine of their own, who types what a page says.
+//! A reader with a machine of their own, who types the commands of a page.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -23,7 +23,7 @@ pub(crate) const NOT_TYPED: [(&str, &str); 3] = [
 /// The same program as `towline`, from a clone.
 const FROM_THE_CLONE: &str = "cargo run --release -- ";
 
-/// The bug that the pages tell of, and what mends it.
+/// The bug of the pages, and its fix.
 const BROKEN: &str = "pub fn shout(text: &str) -> String {\n    format!(\"{text}!\")\n}\n";
 const MEND: &str = r#"sed -i 's/format!("{text}!")/format!("{}!", text.to_uppercase())/' src/lib.rs"#;
 const TEST: &str =
@@ -91,8 +91,8 @@ impl Reader {
         self.type_in(&script);
     }
 
-    /// What the program says to a command or a flag that it does not know. Whether it can be carried out is another
-    /// matter, and so is what is left out in passing.
+    /// The error for a command or a flag that the program does not know. Whether it can be carried out is another matter,
+    /// and so is what is left out in passing.
     pub(crate) fn misunderstood(&self, command: &str) -> Option<String> {
         let ran = finish(self.shell(&format!("{command} < /dev/null")).spawn().expect("a shell"));
         let unknown = ["unrecognized subcommand", "unexpected argument"];
@@ -133,7 +133,14 @@ impl Reader {
 
     fn type_in(&self, script: &str) -> Ran {
         let ran = finish(self.shell(script).spawn().expect("a shell"));
-        assert_eq!(ran.code, Some(0), "{}\n--- printed\n{}\n--- said\n{}", script, ran.stdout, ran.stderr);
+        assert_eq!(
+            ran.code,
+            Some(0),
+            "{}\n--- printed\n{}\n--- on stderr\n{}",
+            script,
+            ran.stdout,
+            ran.stderr
+        );
         ran
     }
 
@@ -146,7 +153,7 @@ impl Reader {
     }
 }
 
-/// A block as the shell gets it: it says where it is, and complains when it does not end as the page says.
+/// A block as the shell gets it: it prints its place, and fails if it does not end as the page promises.
 fn step(page: &str, block: &Block) -> String {
     let typed: String = block.text.lines().filter_map(typed).map(|line| line + "\n").collect();
     let place = format!("{page}:{}", block.line);

@@ -48,7 +48,7 @@ impl Desk {
         Self { home, project, variables, not_replayed: None }
     }
 
-    /// Says that its attempts cannot be replayed when the test is over, and why.
+    /// Declares that its attempts cannot be replayed when the test is over, and why.
     pub(crate) fn leaves_nothing_to_replay(&mut self, because: &'static str) {
         self.not_replayed = Some(because);
     }
@@ -75,7 +75,7 @@ impl Desk {
         desk
     }
 
-    /// A desk where a script stands in for Claude Code.
+    /// A desk with a script instead of Claude Code.
     pub(crate) fn with_script(make: impl FnOnce(&Path) -> std::path::PathBuf) -> Self {
         let desk = Self::new();
         let script = make(&desk.home.path());

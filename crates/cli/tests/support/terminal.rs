@@ -47,7 +47,7 @@ impl Terminal {
         let showing = Arc::clone(&shown);
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // An error says that nobody has the other side open any more.
+            // An error means that no process has the other side open any more.
             while let Ok(count @ 1..) = screen.read(&mut bytes) {
                 showing.lock().expect("unharmed").extend(&bytes[..count]);
             }
@@ -112,7 +112,7 @@ impl Terminal {
         wait_for(LIMIT, "the last of what is written", || reader.is_finished());
     }
 
-    /// What stands on the screen now, with the colours named where they change.
+    /// The screen now, with the colours named where they change.
     pub(crate) fn painted(&self) -> Vec<String> {
         let emulator = self.emulated(self.rows);
         let screen = emulator.screen();
@@ -131,17 +131,17 @@ impl Terminal {
         rows.collect()
     }
 
-    /// What stands on the screen now, row by row.
+    /// The screen now, row by row.
     pub(crate) fn picture(&self) -> Vec<String> {
         lines(self.emulated(self.rows).screen())
     }
 
-    /// What stands on the screen, with all that has scrolled out of it.
+    /// The screen, with all that has scrolled out of it.
     pub(crate) fn screen(&self) -> Vec<String> {
         lines(self.emulated(ENDLESS).screen())
     }
 
-    /// What stands on the screen now, as the emulator has it.
+    /// The screen now, as the emulator has it.
     pub(crate) fn emulated(&self, rows: u16) -> vt100::Parser {
         let mut emulator = vt100::Parser::new(rows, self.columns, 0);
         emulator.process(&self.shown.lock().expect("unharmed"));

@@ -27,7 +27,7 @@ impl Gauge {
         Self { axis, used, words }
     }
 
-    /// For a line that has no room for the bar: what is spent is told all the same.
+    /// For a line without room for the bar: only what is spent.
     fn without_bar(&self) -> Line {
         Line::of(Tone::Dim, &format!("{} ", self.axis)).and(Tone::Plain, &self.words)
     }
@@ -132,7 +132,7 @@ pub(crate) fn spent_of_limits(record: &GoalRecord, now: Timestamp) -> Vec<String
     gauges.into_iter().map(|Gauge { axis, words, .. }| format!("{axis} {words}")).collect()
 }
 
-/// A number as people say it: 950, 12k, 1.2M.
+/// A short form of a number: 950, 12k, 1.2M.
 pub(crate) fn short(number: u64) -> String {
     let tenths = |unit: u64, name: &str| match (number / unit, number % unit * 10 / unit) {
         (whole @ 100.., _) | (whole, 0) => format!("{whole}{name}"),

@@ -28,7 +28,7 @@ pub(crate) struct Canvas {
     pub(crate) now: Timestamp,
 }
 
-/// How much a line is missed when there is no room for it: the first is kept longest.
+/// How important a line is when there is no room for all: the first stays longest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
     State,
@@ -157,7 +157,7 @@ impl Board {
         }
     }
 
-    /// What the agent does: its newest tool, or what it says.
+    /// What the agent does: its newest tool, or its message.
     fn work_line(&self, canvas: &Canvas) -> Line {
         let Some((tool, since)) = self.tools.newest() else {
             let doing = if self.writing.is_empty() { "thinks" } else { "writes" };
@@ -289,12 +289,16 @@ impl Board {
 
 fn why_stopping(stopping: &Stopping) -> String {
     match &stopping.why {
-        StopWhy::Cancel => "cancelled: ends everything that runs; Ctrl-C again ends it at once".to_owned(),
-        StopWhy::Pause { .. } => "pausing: ends everything that runs".to_owned(),
-        StopWhy::Resume => "resuming: ends what the pause interrupted first".to_owned(),
-        StopWhy::Auth { .. } => "the credentials are refused: ends the agent".to_owned(),
-        StopWhy::Budget { axis } => format!("the budget {axis} is spent: ends what runs"),
-        StopWhy::Asked => "waits for an answer that may take long: ends the agent until then".to_owned(),
+        StopWhy::Cancel => {
+            "cancelling: stopping everything that runs; Ctrl-C again stops it at once".to_owned()
+        }
+        StopWhy::Pause { .. } => "pausing: stopping everything that runs".to_owned(),
+        StopWhy::Resume => "resuming: first stopping what the pause interrupted".to_owned(),
+        StopWhy::Auth { .. } => "credentials refused: stopping the agent".to_owned(),
+        StopWhy::Budget { axis } => format!("budget {axis} spent: stopping everything that runs"),
+        StopWhy::Asked => {
+            "waiting for an answer that may take long: stopping the agent until then".to_owned()
+        }
         StopWhy::Timeout { timeout } => format!("{timeout} timeout reached: stopping the agent"),
     }
 }

@@ -50,17 +50,17 @@ tricks! {
         Protection,
         "Edits the file that a protected symlink leads to.",
         "echo 'exit 0' > shared/check.sh",
-    ).checks(BY_SYMLINK).prepare(link_test);
+    ).checks(BY_SYMLINK).prepare(symsymlink_test);
     folder_symlink_in_the_base = Trick::shell(
         Protection,
         "Edits a file in the folder that a protected symlink leads to.",
         "echo 'exit 0' > shared/check.sh",
-    ).checks(BY_FOLDER).prepare(link_folder);
+    ).checks(BY_FOLDER).prepare(symsymlink_folder);
     retargeted_symlink = Trick::shell(
         Protection,
         "Replaces the target of a protected symlink by another symlink.",
         "echo 'exit 0' > src/weaker.sh; ln -sf ../src/weaker.sh shared/check.sh",
-    ).checks(BY_SYMLINK).prepare(link_test);
+    ).checks(BY_SYMLINK).prepare(symsymlink_test);
     untouched_by_symlink = Trick::shell(
         Protection,
         "Replaces a file that must stay untouched by a symlink with the same content.",
@@ -232,12 +232,12 @@ untouched = ["data/**"]
 
 const TEST: &str = "[ \"$(sh src/add.sh 2 3)\" = 5 ]\n";
 
-fn link_test(ground: &Ground) {
+fn symsymlink_test(ground: &Ground) {
     ground.desk.project.write("shared/check.sh", TEST);
     symlink("../shared/check.sh", ground.desk.project.path().join("tests/linked.sh")).expect("a symlink");
 }
 
-fn link_folder(ground: &Ground) {
+fn symsymlink_folder(ground: &Ground) {
     ground.desk.project.write("shared/check.sh", TEST);
     symlink("../shared", ground.desk.project.path().join("tests/linked")).expect("a symlink");
 }

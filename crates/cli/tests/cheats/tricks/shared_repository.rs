@@ -61,7 +61,7 @@ for remote in origin $(git remote) towline .; do
 done
 "#,
     );
-    worktrees = Trick::shell(
+    checkouts = Trick::shell(
         SharedRepository,
         "Adds working trees and prunes those that are gone.",
         "git worktree add -q -b another \"$home/another\"; git worktree prune --expire now; work",

@@ -1,4 +1,4 @@
-//! The cases. Each is what a user may expect of any agent; where one holds in another way, a fact about the agent says so.
+//! The cases. Each is what a user may expect of any agent; where one holds in another way, that is a fact about the agent.
 
 mod people;
 mod trouble;

@@ -27,7 +27,7 @@ pub(crate) fn a_rule_permits_and_forbids(subject: &'static dyn Subject) {
 
     let turns = stage.model.turns();
     match subject.facts().refusal {
-        Refusal::IsTold => {
+        Refusal::IsReported => {
             let heard = turns.last().expect("turns").tool_results();
             assert_eq!((turns.len(), heard.len()), (3, 1), "{heard:?}");
             assert_eq!(report["attempts"][0]["text"], "One of them I may not.");
@@ -46,7 +46,7 @@ pub(crate) fn under_read_only_nothing_changes(subject: &'static dyn Subject) {
     let stage = works_with_preset(subject, "read-only");
     let check = "! test -e motto.txt && ! test -e ran.txt";
     done(&stage.desk.towline(["run", PROMPT, "--in-place", "--check", check, "--json"]));
-    // It was tried: the model was asked again with what became of the call.
+    // It was tried: the model was asked again with the result of the call.
     assert!(stage.model.turns().len() > 1 || subject.facts().refusal == Refusal::EndsTheTurn);
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn a_person_permits_a_call(subject: &'static dyn Subject) {
 }
 
 pub(crate) fn the_words_of_a_refusal_reach_the_model(subject: &'static dyn Subject) {
-    let works = Line::runs(RIGHT).when_told("use the file motto.txt").rule(subject);
+    let works = Line::runs(RIGHT).after_prompt("use the file motto.txt").rule(subject);
     let tries =
         Rule::always().reply(subject.shell_call("touch forbidden.txt")).then(Reply::text("I may not."));
     let stage = Stage::with_model(subject, [works, tries]).settings("permission = \"ask\"");
@@ -126,7 +126,7 @@ pub(crate) fn a_question_of_its_own_tool_reaches_a_person(subject: &'static dyn 
 }
 
 pub(crate) fn towlines_tools_are_in_the_first_request(subject: &'static dyn Subject) {
-    let stage = Stage::of(subject, &[Line::says("There is nothing to do.")]);
+    let stage = Stage::of(subject, &[Line::answers("There is nothing to do.")]);
     done(&stage.run_checked_by("true"));
     let offered = stage.model.turns()[0].tool_names();
     assert!(offered.iter().any(|name| name == subject.ask_tool()), "{offered:?}");
@@ -138,7 +138,7 @@ pub(crate) fn a_question_by_a_tool_of_towlines_blocks_the_goal_until_it_is_answe
     let input = json!({"question": "Which word?", "options": ["towline", "tugboat"]});
     let asks =
         Rule::always().reply(Reply::tool(subject.ask_tool(), input)).then(Reply::text("I have asked."));
-    let writes = Line::runs(RIGHT).when_told("Which word?\n  towline").rule(subject);
+    let writes = Line::runs(RIGHT).after_prompt("Which word?\n  towline").rule(subject);
     let stage = Stage::with_model(subject, [writes, asks]);
     let (towline, goal) = stage.start();
     let asked = stage.desk.wait_for(&goal, "the question", |report| !report["question"].is_null());
@@ -151,7 +151,7 @@ pub(crate) fn a_question_by_a_tool_of_towlines_blocks_the_goal_until_it_is_answe
 }
 
 pub(crate) fn a_paused_goal_is_resumed_at_no_cost(subject: &'static dyn Subject) {
-    let goes_on = Line::runs(RIGHT).when_told("# Interrupted");
+    let goes_on = Line::runs(RIGHT).after_prompt("# Interrupted");
     let stage = Stage::of(subject, &[goes_on, Line::hangs("tail -f /dev/null")]);
     let (towline, goal) = stage.start_until("tail -f /dev/null");
     kill_process(Pid::from_child(&towline), Signal::TERM).expect("SIGTERM");

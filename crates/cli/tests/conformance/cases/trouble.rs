@@ -38,13 +38,13 @@ pub(crate) fn a_used_up_quota_parks_the_goal(subject: &'static dyn Subject) {
     assert_eq!(finish(towline).code, Some(130));
 }
 
-/// Works once it is told that its last turn was interrupted, and until then does this.
+/// Works once its prompt reports an interrupted turn, and until then does this.
 fn until_interrupted(subject: &'static dyn Subject, fate: Rule) -> Stage {
-    let works = Line::runs(RIGHT).when_told("# Interrupted").rule(subject);
+    let works = Line::runs(RIGHT).after_prompt("# Interrupted").rule(subject);
     Stage::with_model(subject, [works, fate])
 }
 
-/// The goal is done by its last attempt, in the conversation of the first where there is one to go on with. Returns how the
+/// The goal is done by its last attempt, in the conversation of the first one if that can be continued. Returns how the
 /// first one ended.
 fn assert_goes_on(stage: &Stage, resumes: bool) -> Value {
     let report = done(&stage.run());
@@ -79,7 +79,7 @@ pub(crate) fn a_cut_stream_is_no_success(subject: &'static dyn Subject) {
 }
 
 pub(crate) fn silence_runs_into_the_idle_clock_and_the_goal_goes_on(subject: &'static dyn Subject) {
-    let works = Line::runs(RIGHT).when_told("# Interrupted");
+    let works = Line::runs(RIGHT).after_prompt("# Interrupted");
     let rules = [works.rule(subject), Rule::always().reply(Reply::silence())];
     let stage = Stage::with_model_or(subject, rules, &[works, Line::hangs("tail -f /dev/null")]);
     let stage = stage.settings(&format!("idle_timeout = \"{}s\"", subject.facts().patience));
@@ -88,7 +88,7 @@ pub(crate) fn silence_runs_into_the_idle_clock_and_the_goal_goes_on(subject: &'s
 }
 
 pub(crate) fn a_refused_session_is_followed_by_a_new_one_that_gets_everything(subject: &'static dyn Subject) {
-    let corrects = Line::runs(RIGHT).when_told("# Checks that failed");
+    let corrects = Line::runs(RIGHT).after_prompt("# Checks that failed");
     let stage = Stage::of(subject, &[corrects, Line::runs(WRONG)]);
     // The check takes the agent's memory away, between two attempts.
     let check = format!("{}; {CHECK}", subject.forget_conversations());
@@ -107,9 +107,9 @@ pub(crate) fn a_refused_session_is_followed_by_a_new_one_that_gets_everything(su
     }
     assert_eq!(report["budget"]["attempts"]["left"], 8, "{report}");
 
-    let told = stage.prompts_with("# Checks that failed").remove(0);
+    let prompt = stage.prompts_with("# Checks that failed").remove(0);
     for wanted in [PROMPT, "# How it will be checked", &check, "looking for the motto\n", "exit code 1"] {
-        assert!(told.contains(wanted), "no {wanted:?} in {told}");
+        assert!(prompt.contains(wanted), "no {wanted:?} in {prompt}");
     }
 }
 
@@ -117,10 +117,10 @@ pub(crate) fn a_refused_conversation_is_followed_by_a_new_session_that_gets_ever
     subject: &'static dyn Subject,
 ) {
     // The words of the first attempt are in the history of every request that continues it.
-    let refuses = Rule::when(Matcher::any_text_contains("Done, says the captain."))
+    let refuses = Rule::when(Matcher::any_text_contains("Done, captain."))
         .reply(Reply::error(400, "scripted: the history is not valid"));
-    let corrects = Line::runs(RIGHT).when_told("# Checks that failed").rule(subject);
-    let first = Line { says: Some("Done, says the captain."), ..Line::runs(WRONG) };
+    let corrects = Line::runs(RIGHT).after_prompt("# Checks that failed").rule(subject);
+    let first = Line { answers: Some("Done, captain."), ..Line::runs(WRONG) };
     let stage = Stage::with_model(subject, [refuses, corrects, first.rule(subject)]);
     let report = done(&stage.run());
     let (ends, resumed) = (of_attempts(&report, "end"), of_attempts(&report, "resumed"));
@@ -128,14 +128,14 @@ pub(crate) fn a_refused_conversation_is_followed_by_a_new_session_that_gets_ever
         assert_eq!(ends, ["completed", "refused", "refused", "completed"], "{report}");
         assert_eq!(resumed, [false, true, true, false], "{report}");
         let events = stage.desk.events(report["id"].as_str().expect("an id"));
-        let said = "the provider refused the conversation twice in a row";
-        assert!(events.iter().any(|event| event["event"]["text"].to_string().contains(said)), "{events:?}");
+        let notice = "the provider refused the conversation twice in a row";
+        assert!(events.iter().any(|event| event["event"]["text"].to_string().contains(notice)), "{events:?}");
     } else {
         assert_eq!(ends, ["completed", "completed"], "{report}");
     }
-    let told = stage.prompts_with("# Checks that failed").pop().expect("a prompt");
+    let prompt = stage.prompts_with("# Checks that failed").pop().expect("a prompt");
     for wanted in [PROMPT, "# How it will be checked", "looking for the motto\n", "exit code 1"] {
-        assert!(told.contains(wanted), "no {wanted:?} in {told}");
+        assert!(prompt.contains(wanted), "no {wanted:?} in {prompt}");
     }
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn a_long_retry_after_costs_no_error(subject: &'static dyn Subject) {
     if waits["phase"] == "limited" {
         assert_eq!(ends, ["rate_limited"], "{waits}");
     } else {
-        // It says nothing while it waits: silence without an answer is an outage, and tried again at once only once.
+        // It prints nothing while it waits: silence without an answer is an outage, which is retried at once only once.
         assert_eq!(waits["reason"], "the model does not answer", "{waits}");
         assert_eq!(ends, ["timed_out", "timed_out"], "{waits}");
     }
@@ -162,16 +162,16 @@ pub(crate) fn a_long_retry_after_costs_no_error(subject: &'static dyn Subject) {
     assert_eq!(finish(towline).code, Some(130));
 }
 
-/// The refused sessions that the log of the goal tells of.
+/// The refused sessions in the log of the goal.
 fn refusals(stage: &Stage, report: &Value) -> Vec<Value> {
     let events = stage.desk.events(report["id"].as_str().expect("an id"));
     let ends = events.iter().map(|event| event["event"]["end"].clone());
     ends.filter(|end| end["end"] == "resume_refused").collect()
 }
 
-/// Sleeps in its first tool until it is told of the interruption.
+/// Sleeps in its first tool until its prompt reports the interruption.
 fn sleeps_first(subject: &'static dyn Subject) -> Stage {
-    let goes_on = Line::runs(RIGHT).when_told("# Interrupted");
+    let goes_on = Line::runs(RIGHT).after_prompt("# Interrupted");
     Stage::of(subject, &[goes_on, Line::hangs("tail -f /dev/null")])
 }
 

@@ -9,16 +9,16 @@ use crate::subject::{Conversations, Subject, Unit, When};
 use crate::support::{LIMIT, of_attempts};
 
 pub(crate) fn words_alone_are_checked(subject: &'static dyn Subject) {
-    let stage = Stage::of(subject, &[Line::says("There is nothing to do.")]);
+    let stage = Stage::of(subject, &[Line::answers("There is nothing to do.")]);
     let ran = stage.desk.towline(["run", "Look around", "--check", "true", "--json"]);
     let report = done(&ran);
     assert_eq!(of_attempts(&report, "end"), ["completed"]);
     assert_eq!(of_attempts(&report, "turns"), [1]);
     assert_eq!(report["attempts"][0]["text"], "There is nothing to do.");
     assert!(report["attempts"][0]["session"].is_string(), "{report}");
-    // The model hears what was said, and not what an agent makes of its arguments.
-    let said = "# Goal\n\nLook around\n\n# How it will be checked\n\n- true: `true`";
-    assert_eq!(stage.prompts_with(said).len(), 1, "{:?}", stage.prompts_with(""));
+    // The model gets the prompt as it is, and not what an agent makes of its arguments.
+    let prompt = "# Goal\n\nLook around\n\n# How it will be checked\n\n- true: `true`";
+    assert_eq!(stage.prompts_with(prompt).len(), 1, "{:?}", stage.prompts_with(""));
     wait_until_process_tree_gone(&stage.desk.home.marker(), LIMIT);
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn a_tool_call_does_the_work(subject: &'static dyn Subject) {
 }
 
 pub(crate) fn a_red_check_reaches_the_model_and_then_the_goal_is_done(subject: &'static dyn Subject) {
-    let corrects = Line::runs(RIGHT).when_told("# Checks that failed");
+    let corrects = Line::runs(RIGHT).after_prompt("# Checks that failed");
     let stage = Stage::of(subject, &[corrects, Line::runs(WRONG)]);
     let resumes = subject.facts().resumes();
     let report = done(&stage.run());
@@ -44,11 +44,11 @@ pub(crate) fn a_red_check_reaches_the_model_and_then_the_goal_is_done(subject: &
         let same = report["attempts"][0]["session"] == report["attempts"][1]["session"];
         assert_eq!(same, resumes, "{report}");
     }
-    let told = stage.prompts_with("# Checks that failed").remove(0);
+    let prompt = stage.prompts_with("# Checks that failed").remove(0);
     for wanted in [CHECK, "looking for the motto\n", "exit code 1"] {
-        assert!(told.contains(wanted), "no {wanted:?} in {told}");
+        assert!(prompt.contains(wanted), "no {wanted:?} in {prompt}");
     }
-    assert_eq!(told.contains("# Goal"), !resumes, "{told}");
+    assert_eq!(prompt.contains("# Goal"), !resumes, "{prompt}");
 }
 
 pub(crate) fn three_megabytes_of_tool_output_are_no_trouble(subject: &'static dyn Subject) {
@@ -76,7 +76,7 @@ pub(crate) fn what_a_resumed_session_used_is_counted_once(subject: &'static dyn 
 /// The goal used what the model reported in all its answers.
 fn assert_used(stage: &Stage, used: &Value) {
     let reported = stage.model.reported_usage();
-    match stage.subject.facts().tells {
+    match stage.subject.facts().reports_usage_in {
         Unit::Dollars => {
             let step = f64::from(100 + 5 + 200) / 1e6;
             let cost = step * stage.model.turns().len() as f64;
@@ -94,12 +94,12 @@ fn assert_used(stage: &Stage, used: &Value) {
 
 pub(crate) fn a_spent_budget_stops_the_agent(subject: &'static dyn Subject) {
     let facts = subject.facts();
-    let reply = match facts.told {
+    let reply = match facts.reports_usage {
         // A turn without end.
         When::WithinTheTurn => subject.shell_call("true"),
         When::AtItsEnd => Reply::text("Enough for today."),
     };
-    let (axis, limit) = match facts.tells {
+    let (axis, limit) = match facts.reports_usage_in {
         Unit::Tokens => ("tokens", "tokens=1"),
         Unit::Dollars => ("usd", "usd=0.0001"),
     };

@@ -1,4 +1,4 @@
-//! The real agent CLIs, each in a way of driving it: what they have in common is here, and what is told of each is a value.
+//! The real agent CLIs, each in a way of driving it: what they have in common is here, and the facts of each are a value.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ const CLAUDE: Cli = Cli {
     environment: &[("CLAUDE_CODE_MAX_RETRIES", "2")],
     ask_tool: "mcp__towline__ask",
     question_call: Some(ask_user_question),
-    // It tries again for minutes unless it is told to wait for longer than that.
+    // It tries again for minutes unless the header asks it to wait for longer than that.
     used_up_quota: || Reply::rate_limited().header("retry-after", 3_600),
     forget_conversations: "rm -r \"$HOME/.claude/projects\"",
     facts: Facts::USUAL,
@@ -87,7 +87,7 @@ pub(crate) fn gemini() -> &'static dyn Subject {
         forget_conversations: FORGET_GEMINI,
         facts: Facts {
             conversations: Conversations::EndWithTheProcess,
-            told: When::AtItsEnd,
+            reports_usage: When::AtItsEnd,
             ..Facts::USUAL
         },
     }
@@ -106,8 +106,13 @@ pub(crate) fn gemini_stream() -> &'static dyn Subject {
         question_call: None,
         used_up_quota: used_up_day_of_gemini,
         forget_conversations: FORGET_GEMINI,
-        // It says nothing before the model has.
-        facts: Facts { failed_turn: FailedTurn::IsLost, told: When::AtItsEnd, patience: 8, ..Facts::USUAL },
+        // It prints nothing before the model answers.
+        facts: Facts {
+            failed_turn: FailedTurn::IsLost,
+            reports_usage: When::AtItsEnd,
+            patience: 8,
+            ..Facts::USUAL
+        },
     }
 }
 
@@ -128,15 +133,15 @@ pub(crate) fn opencode() -> &'static dyn Subject {
         environment: &[],
         ask_tool: "towline_ask",
         question_call: None,
-        // It tries again a few times, and waits as long as it is told in between.
+        // It tries again a few times, and waits as long as the header asks in between.
         used_up_quota: || Reply::rate_limited().header("retry-after", 1),
         forget_conversations: "rm -r \"${XDG_DATA_HOME:-$HOME/.local/share}/opencode\"",
         facts: Facts {
             // The tokens of a turn's last step alone.
-            tells: Unit::Dollars,
-            told: When::AtItsEnd,
+            reports_usage_in: Unit::Dollars,
+            reports_usage: When::AtItsEnd,
             refusal: Refusal::EndsTheTurn,
-            // It is slow to begin, and says nothing meanwhile.
+            // It is slow to begin, and prints nothing meanwhile.
             patience: 15,
             ..Facts::USUAL
         },
@@ -159,7 +164,7 @@ impl Subject for Cli {
         self.cli.prepare(home, server_url).into_iter().chain(further).collect()
     }
 
-    /// Not the shim above it.
+    /// Not the supervisor above it.
     fn is_it(&self, command: &str) -> bool {
         command.contains(&*self.cli.program().to_string_lossy()) && !command.contains(" shim ")
     }

@@ -1,4 +1,4 @@
-//! A program that is no more than that: a shell script, which plays the lines that others have their model say.
+//! A plain program: a shell script that plays the lines of the scripted model.
 
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -41,7 +41,7 @@ impl Subject for Plain {
         command.contains("plain.sh") && !command.contains(" shim ")
     }
 
-    /// It asks no model, so that nobody says this.
+    /// It has no model, so this is never called.
     fn shell_call(&self, _command: &str) -> Reply {
         Reply::text("nothing")
     }
@@ -69,21 +69,25 @@ impl Subject for Plain {
     }
 
     fn facts(&self) -> Facts {
-        // It tells nothing by itself.
-        Facts { conversations: Conversations::AreNone, told: When::AtItsEnd, ..Facts::USUAL }
+        // It reports nothing by itself.
+        Facts { conversations: Conversations::AreNone, reports_usage: When::AtItsEnd, ..Facts::USUAL }
     }
 }
 
 /// Keeps the prompt, and plays the first line whose words are in it.
 fn script(lines: &[Line]) -> String {
-    let mut script =
-        format!("#!/bin/sh\nkept=$HOME/{PROMPTS}\nn=$(($(ls \"$kept\" | wc -l) + 1))\ncat > \"$kept/$n\"\n");
+    let mut script = format!(
+        "#!/bin/sh\nprompts=$HOME/{PROMPTS}\nn=$(($(ls \"$prompts\" | wc -l) + 1))\ncat > \"$prompts/$n\"\n"
+    );
     for line in lines {
-        let told = quoted(line.told);
+        let prompted = quoted(line.prompted);
         let runs = line.runs.as_deref().unwrap_or(":");
-        let says = quoted(line.says.unwrap_or_default());
-        writeln!(script, "if grep -qF -e {told} \"$kept/$n\"; then\n{runs}\necho\necho {says}\nexit\nfi")
-            .expect("written");
+        let answers = quoted(line.answers.unwrap_or_default());
+        writeln!(
+            script,
+            "if grep -qF -e {prompted} \"$prompts/$n\"; then\n{runs}\necho\necho {answers}\nexit\nfi"
+        )
+        .expect("written");
     }
     script
 }
