@@ -33,6 +33,17 @@ pub trait Agent: Send + Sync {
     /// require it.
     fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String>;
 
+    /// The command that opens a conversation for a person at a terminal; none if the agent has no screen of its own, or
+    /// does not find its conversations there.
+    fn interactive(
+        &self,
+        _settings: &AgentSettings,
+        _session: &SessionId,
+        _model: Option<&str>,
+    ) -> Option<Vec<String>> {
+        None
+    }
+
     /// How its standard streams are connected.
     fn stdio(&self, _settings: &AgentSettings) -> Stdio {
         Stdio::Pipes

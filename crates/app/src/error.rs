@@ -323,6 +323,8 @@ pub enum Action {
     RaiseBudget(GoalId, Axis),
     /// Send the agent a message.
     Tell(GoalId),
+    /// Open an ended goal again in a new conversation.
+    RetryFresh(GoalId),
     /// End a goal.
     Cancel(GoalId),
     /// Show all about a goal.

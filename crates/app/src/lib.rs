@@ -4,8 +4,10 @@
 //! here prints, parses arguments or looks at the process; which command line a [`Hint`] means is the surface's business.
 
 mod agents;
+mod compact;
 mod context;
 mod draft;
+mod enter;
 mod error;
 pub mod find;
 mod gc;
@@ -30,8 +32,10 @@ mod steer;
 mod upgrade;
 
 pub use self::agents::{GoalAgents, agents_of, permission_notice};
+pub use self::compact::compact;
 pub use self::context::{Context, LayerFile, State};
 pub use self::draft::{CHANNEL, Draft, Request, commands_as_checks, draft, notices_about};
+pub use self::enter::{SessionCommand, Visit, enter, session_command, typed};
 pub use self::error::{Action, Error, Hint};
 pub use self::gc::{Leftovers, remove_leftovers};
 pub use self::mcp::McpBridge;

@@ -12,6 +12,8 @@ use towline_core::{BudgetChange, Phase};
 
 pub(crate) use acp::Acp;
 
+pub(crate) use crate::commands::compact::Compact;
+pub(crate) use crate::commands::enter::Enter;
 pub(crate) use crate::commands::gc::Gc;
 pub(crate) use crate::commands::merge::Merge;
 pub(crate) use crate::commands::push::Push;
@@ -130,6 +132,18 @@ pub(crate) enum Command {
     /// which (steering). An agent that is not running gets it with its next prompt. A goal that sleeps or needs a person
     /// continues with it.
     Tell(Tell),
+    /// Take over a goal: open the agent's own session in its workspace
+    ///
+    /// Pauses the goal, then starts the agent's program on your terminal in the goal's conversation (`claude --resume`, `codex resume`).
+    /// While you are there, no other command can resume the goal. Afterwards `towline resume` continues the same conversation: your
+    /// changes are kept, and the agent is told that a person worked there. Towline does not count what you spend.
+    Enter(Enter),
+    /// Summarise a goal's conversation before its next prompt
+    ///
+    /// The next attempt continues with the summary, which frees the model's context. `compact_focus` in the agent's settings
+    /// names what a summary keeps; FOCUS replaces it for this one. `towline agents check NAME` shows whether an agent can
+    /// do it (compaction).
+    Compact(Compact),
     /// End a goal and everything that runs for it
     Cancel(OneGoal),
     /// Pause a goal, to be resumed later
@@ -202,7 +216,7 @@ impl Command {
     #[rustfmt::skip]
     pub(crate) fn changes_goals(&self) -> bool {
         match self {
-            Self::Run(_) | Self::Demo(_) | Self::Attach(_) | Self::Answer(_) | Self::Tell(_) | Self::Cancel(_)
+            Self::Run(_) | Self::Demo(_) | Self::Attach(_) | Self::Answer(_) | Self::Tell(_) | Self::Enter(_) | Self::Compact(_) | Self::Cancel(_)
             | Self::Pause(_) | Self::Resume(_) | Self::Retry(_) | Self::Restore(_) | Self::Merge(_)
             | Self::Push(_) | Self::Verify(_) | Self::Rm(_) => true,
             Self::Gc(gc) => !gc.dry_run,

@@ -38,6 +38,7 @@ pub(crate) fn command_line(action: &Action) -> String {
         Action::RetryWithChecks(goal) => format!("{} --check \"…\"", of("retry", goal)),
         Action::RaiseBudget(goal, axis) => format!("{} --budget {}", of("retry", goal), axis.suggestion()),
         Action::Tell(goal) => format!("{} \"…\"", of("tell", goal)),
+        Action::RetryFresh(goal) => format!("{} --fresh", of("retry", goal)),
         Action::Cancel(goal) => of("cancel", goal),
         Action::Show(goal) => of("show", goal),
         Action::Diff(goal) => of("diff", goal),

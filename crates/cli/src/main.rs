@@ -122,6 +122,8 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
             Command::Questions(questions) => commands::questions::run(&context, questions).await,
             Command::Answer(answer) => commands::answer::run(&context, answer).await,
             Command::Tell(tell) => commands::tell::run(&context, tell).await,
+            Command::Enter(enter) => commands::enter::run(&context, enter).await,
+            Command::Compact(compact) => commands::compact::run(&context, compact).await,
             Command::Cancel(cancel) => commands::halt::cancel(&context, cancel).await,
             Command::Pause(pause) => commands::halt::pause(&context, pause).await,
             Command::Resume(resume) => commands::resume::run(&context, resume).await,

@@ -108,3 +108,29 @@ fn a_conversation_that_no_longer_fits_is_summarised_and_gets_the_same_prompt_aga
         model.turns().iter().filter(|turn| turn.prompt_text().contains("# Checks that failed")).count();
     assert!(last >= 2, "the same prompt was not sent again");
 }
+
+#[test]
+fn a_requested_summary_comes_before_the_next_prompt_and_is_in_the_log() {
+    let model = ModelServer::start([
+        Rule::when(Matcher::prompt_contains(SUMMARY_REQUEST))
+            .reply(Reply::text("<summary>It wrote the wrong word.</summary>"))
+            .also_side_requests(),
+        Rule::when(Matcher::prompt_contains("# Checks that failed"))
+            .reply(bash("echo towline > motto.txt"))
+            .then(Reply::text("Corrected.")),
+        Rule::always().reply(bash("echo tugboat > motto.txt")).then(Reply::text("Written.")),
+    ]);
+    let desk = Desk::with_claude(&model);
+    let ran = desk.towline(["run", PROMPT, "--check", CHECK, "--budget", "attempts=1", "--json"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let asked = desk.towline(["compact", "@", "--", "the", "spelling"]);
+    assert_eq!(asked.code, Some(0), "{asked:?}");
+    let retried = desk.towline(["retry", "@", "--budget", "attempts=+1", "--json"]);
+    assert_eq!(retried.code, Some(0), "{retried:?}");
+    let report = retried.json();
+    assert_eq!(of_attempts(&report, "resumed"), [false, true]);
+    assert_eq!(events_of(&desk, &report, "compacted").len(), 1);
+    assert!(model.turns().iter().any(|turn| turn.prompt_text().contains("the spelling")));
+    let logs = desk.towline(["logs", "@"]).stdout;
+    assert!(logs.contains("a summary of the conversation, keeping: the spelling"), "{logs}");
+}

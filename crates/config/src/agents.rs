@@ -146,6 +146,7 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
             idle: time("session_idle_limit"),
             age: time("session_age_limit"),
             outlives_process: true,
+            compact_focus: settings.get(&["agents", name, "compact_focus"]),
         },
         timeouts: Timeouts {
             startup: time("startup_timeout"),

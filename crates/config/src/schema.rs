@@ -210,6 +210,7 @@ const CONFIGURATION: &[Key] = &[
     acts("agents.*.turn_timeout", Shape::Timeout),
     acts("agents.*.stop_grace", Shape::Duration),
     acts("agents.*.context_threshold", Shape::Share),
+    acts("agents.*.compact_focus", Shape::Text),
     acts("agents.*.session_idle_limit", Shape::Duration),
     acts("agents.*.session_age_limit", Shape::Duration),
     acts("agents.*.provider", Shape::Choice(&["openai", "gemini", "anthropic"])),

@@ -38,7 +38,13 @@ fn sample_agent() -> AgentSettings {
         args: vec![],
         env: BTreeMap::from([("ANTHROPIC_BASE_URL".to_owned(), "http://127.0.0.1:9".to_owned())]),
         pass_env: strings(&["MY_PROXY_TOKEN"]),
-        sessions: SessionLimits { context_threshold: 0.7, idle: DAY, age: DAY * 30, outlives_process: true },
+        sessions: SessionLimits {
+            context_threshold: 0.7,
+            idle: DAY,
+            age: DAY * 30,
+            outlives_process: true,
+            compact_focus: None,
+        },
         timeouts: Timeouts {
             startup: Duration::from_secs(60),
             idle: Duration::from_secs(600),
@@ -207,6 +213,7 @@ fn every_key_changes_what_it_is_for() {
         turn_timeout = "11s"
         stop_grace = "12s"
         context_threshold = 0.13
+        compact_focus = "p"
         session_idle_limit = "14s"
         session_age_limit = "15s"
     "#;
@@ -229,6 +236,7 @@ fn every_key_changes_what_it_is_for() {
             idle: Duration::from_secs(14),
             age: Duration::from_secs(15),
             outlives_process: true,
+            compact_focus: Some("p".to_owned()),
         },
         timeouts: Timeouts {
             startup: Duration::from_secs(9),

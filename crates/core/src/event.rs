@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::names::{name_of, value_named};
 use crate::{
     AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, Check, CheckProcess, CheckResult, Commit, End,
-    Generation, GoalId, MissingProgram, Outcome, PauseReason, Phase, QuestionNo, Reply, Seq, Timeout,
-    Verdict, WorkspaceBinding,
+    Generation, GoalId, MissingProgram, Outcome, PauseReason, Phase, QuestionNo, Reply, Seq, SessionId,
+    Timeout, Verdict, WorkspaceBinding,
 };
 
 /// An entry of a goal's log, or one that is on its way there.
@@ -214,6 +214,18 @@ pub enum Event {
     /// The operator sent a message to the agent.
     #[serde(rename = "told")]
     MessageSent { text: String },
+    /// The operator wants the conversation summarised before the next prompt.
+    CompactRequested {
+        /// What the summary is to keep; none for what the agent's settings name.
+        focus: Option<String>,
+    },
+    /// A person opened the agent's own session in the workspace.
+    Entered { agent: AgentName, session: SessionId },
+    /// The person left that session.
+    Left {
+        /// The exit code of the agent's program.
+        code: Option<i32>,
+    },
     /// The answer to a question has reached the living agent that asked.
     AnswerDelivered {
         question: QuestionNo,
@@ -284,6 +296,8 @@ impl Event {
             Self::ResumeRequested => "resume",
             Self::Answered { .. } => "answer",
             Self::MessageSent { .. } => "tell",
+            Self::CompactRequested { .. } => "compact",
+            Self::Entered { .. } => "enter",
             Self::RetryRequested { .. } => "retry",
             Self::Merged { .. } => "merge",
             Self::Verified { .. } => "verify",

@@ -241,6 +241,14 @@ pub(crate) fn message_sent(text: &str) -> Event {
     Event::MessageSent { text: text.to_owned() }
 }
 
+pub(crate) fn compact_requested(focus: &str) -> Event {
+    Event::CompactRequested { focus: Some(focus.to_owned()) }
+}
+
+pub(crate) fn entered() -> Event {
+    Event::Entered { agent: AgentName::new("claude"), session: SessionId::new("s1") }
+}
+
 /// The agent's turn came to its end with this message.
 pub(crate) fn turn_ended(text: &str) -> Event {
     agent(AgentEvent::TurnEnded(TurnEnd {
@@ -496,6 +504,9 @@ pub(crate) fn incoming(stamp: Stamp, event: Event) -> Incoming {
         | Event::Merged { .. }
         | Event::Verified { .. }
         | Event::Answered { .. }
+        | Event::CompactRequested { .. }
+        | Event::Entered { .. }
+        | Event::Left { .. }
         | Event::MessageSent { .. } => Source::Operator,
         _ => Source::Towline,
     };

@@ -82,6 +82,9 @@ pub struct SessionLimits {
     /// Whether a conversation outlives the agent's process at all.
     #[serde(default = "outlives")]
     pub outlives_process: bool,
+    /// What a summary of it is to keep, where that is set.
+    #[serde(default)]
+    pub compact_focus: Option<String>,
 }
 
 const fn outlives() -> bool {
@@ -91,7 +94,7 @@ const fn outlives() -> bool {
 impl Default for SessionLimits {
     fn default() -> Self {
         let day = Duration::from_secs(24 * 3_600);
-        Self { context_threshold: 0.7, idle: day, age: day * 30, outlives_process: true }
+        Self { context_threshold: 0.7, idle: day, age: day * 30, outlives_process: true, compact_focus: None }
     }
 }
 

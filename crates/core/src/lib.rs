@@ -62,8 +62,8 @@ pub use question::{
     OperatorMessage, Part, Question, QuestionNo, Reply, ToolCall,
 };
 pub use state::{
-    Attempt, ContextState, GoalState, Merge, ModelChoice, Outage, SessionBinding, Unavailable,
-    WorkspaceBinding,
+    Attempt, CompactionRequest, ContextState, GoalState, Merge, ModelChoice, Outage, SessionBinding,
+    Unavailable, WorkspaceBinding,
 };
 pub use step::{Illegal, Moved, Stale, Step, StepOutcome, step};
 pub use units::{MicroUsd, Spent, Tokens, Usage};

@@ -318,6 +318,11 @@ impl Phase {
         self.is_settled() && !matches!(self, Self::Paused { .. })
     }
 
+    /// Whether a person can open the agent's own session: nothing runs, and the goal can be continued afterwards.
+    pub const fn can_be_entered(&self) -> bool {
+        self.is_settled() && !matches!(self, Self::Done)
+    }
+
     /// Whether the time that goes by is the operator's, not the goal's.
     pub const fn waits_for_operator(&self) -> bool {
         self.is_settled() || matches!(self, Self::Blocked { .. })

@@ -34,6 +34,8 @@ pub enum Section {
     WokenUp(String),
     /// The attempt before ended in the middle of its work; the text has the end.
     Interrupted(String),
+    /// A person worked in the directory after the last prompt.
+    PersonWorked,
     /// The attempt before ended its work, nothing was proven, and the operator wants the goal worked on again.
     OpenedAgain,
     /// The checks that failed on the work so far, with what they want and their evidence.
@@ -136,6 +138,9 @@ fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Secti
             sections.push(Section::Interrupted(end.kind().to_string()));
         }
         _ => {}
+    }
+    if state.entered_at.is_some_and(|entered| last.started_at < entered) {
+        sections.push(Section::PersonWorked);
     }
     let verdict = match conversation {
         // Earlier verdicts speak of checks that are not in force any more.
@@ -265,6 +270,9 @@ impl Section {
                 "# Interrupted\n\nThe last turn did not come to its end ({end}). What you changed is still in the \
                  directory. Look at it, then go on."
             ),
+            Self::PersonWorked => "# A person worked here\n\nSince your last turn a person worked in this directory, and may have \
+                                   continued this conversation. Look at what is there now, and keep what they changed."
+                .to_owned(),
             Self::OpenedAgain => "# Opened again\n\nYour last turn came to its end, but it is not proven that the goal \
                                   is reached, and it was opened again. Look at what is in the directory, then finish \
                                   what is missing."

@@ -90,6 +90,21 @@ pub struct GoalState {
     /// The checks in force, where the operator has replaced those that the goal was created with.
     #[serde(default)]
     pub replaced_checks: Option<ReplacedChecks>,
+    /// The summary of the conversation that the operator wants before the next prompt.
+    #[serde(default)]
+    pub compaction: Option<CompactionRequest>,
+    /// When a person last opened the agent's own session in the workspace.
+    #[serde(default)]
+    pub entered_at: Option<Timestamp>,
+}
+
+/// A summary of the conversation that the operator wants before the next prompt.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompactionRequest {
+    /// What it is to keep; none for what the agent's settings name.
+    pub focus: Option<String>,
+    /// The attempt that was started with it. It may end before the agent has its prompt.
+    pub attempt: Option<AttemptNo>,
 }
 
 /// Attempts in a row that never reached the model.
@@ -164,6 +179,8 @@ impl GoalState {
             baseline: Baseline::Pending,
             baseline_rounds: 0,
             replaced_checks: None,
+            compaction: None,
+            entered_at: None,
         }
     }
 

@@ -24,8 +24,8 @@ use self::stopping::{Runs, why_of};
 use crate::deadlines::later;
 use crate::effect::{launch_key, prepare_key};
 use crate::{
-    AttemptNo, Axis, Baseline, BudgetChange, Effect, End, EscalationReason, Event, FailureReason, Goal,
-    GoalState, Incoming, Merge, Phase, QuestionNo, StopWhy, Timeout,
+    AttemptNo, Axis, Baseline, BudgetChange, CompactionRequest, Effect, End, EscalationReason, Event,
+    FailureReason, Goal, GoalState, Incoming, Merge, Phase, QuestionNo, StopWhy, Timeout,
 };
 
 /// The state after a step, and what came of it.
@@ -157,6 +157,9 @@ impl Stepper<'_> {
                 self.state.generation = incoming.stamp.generation;
                 self.state.configured_models.clone_from(models);
             }
+            (phase, Event::CompactRequested { focus }) if phase != Phase::Done => {
+                self.state.compaction = Some(CompactionRequest { focus: focus.clone(), attempt: None });
+            }
             (Phase::Queued, Event::Dispatched) => self.dispatch(),
             (_, Event::BaselineReached { round, checks, missing, .. }) => {
                 self.baseline_reached(*round, checks, missing.as_ref());
@@ -189,6 +192,10 @@ impl Stepper<'_> {
                 self.state.branch = Some(branch.clone());
             }
             (phase, Event::Verified { .. }) if phase.is_settled() => {}
+            // Both count: the agent hears about a visit that a crash cut short, and about all that one changed.
+            (phase, Event::Entered { .. } | Event::Left { .. }) if phase.can_be_entered() => {
+                self.state.entered_at = Some(self.now);
+            }
             (phase, event) => self.apply_request(&phase, event)?,
         }
         Ok(())

@@ -41,6 +41,7 @@ impl Event {
             Self::Merged { into, .. } => each(into),
             Self::Published { branch, .. } => each(branch),
             Self::MessageSent { text } | Self::Notice { text } => each(text),
+            Self::CompactRequested { focus } => focus.iter_mut().for_each(each),
             Self::PhaseChanged { phase } => of_phase(phase, each),
             Self::Created
             | Self::Claimed { .. }
@@ -52,6 +53,8 @@ impl Event {
             | Self::CancelRequested
             | Self::PauseRequested { .. }
             | Self::ResumeRequested
+            | Self::Entered { .. }
+            | Self::Left { .. }
             | Self::AnswerDelivered { .. }
             | Self::ChecksReplaced { .. }
             | Self::RetryRequested { .. }
@@ -295,7 +298,7 @@ mod tests {
             "structured":{"a":["WORD"]},"inner_turns":null,"reported_cost":null}"#,
         r#"{"kind":"unrecognised","what":"WORD","raw":"WORD","count":1}"#,
     ];
-    const OTHERS: [&str; 28] = [
+    const OTHERS: [&str; 29] = [
         r#"{"kind":"prepared","workspace":{"path":"p","branch":"b","base":"c"},"warnings":["WORD"]}"#,
         r#"{"kind":"baseline_reached","round":1,"checks":[CHECK],"missing":{"check":"WORD","program":"WORD"}}"#,
         r#"{"kind":"baseline_unknown","round":1,"reason":"WORD"}"#,
@@ -311,6 +314,7 @@ mod tests {
         r#"{"kind":"answered","question":1,"reply":{"reply":"chosen","answers":["WORD"]},"by":"person"}"#,
         r#"{"kind":"answered","question":1,"reply":{"reply":"denied","message":"WORD"},"by":"person"}"#,
         r#"{"kind":"told","text":"WORD"}"#,
+        r#"{"kind":"compact_requested","focus":"WORD"}"#,
         r#"{"kind":"notice","text":"WORD"}"#,
         r#"{"kind":"phase_changed","phase":{"phase":"sleeping","until":"2030-01-01T00:00:00Z","reason":"WORD"}}"#,
         r#"{"kind":"phase_changed","phase":{"phase":"stopping","attempt":1,"why":{"why":"auth","message":"WORD"}}}"#,

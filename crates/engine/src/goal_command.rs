@@ -26,6 +26,11 @@ pub enum GoalCommand {
         question: QuestionNo,
         reply: Reply,
     },
+    /// Summarise the conversation before the next prompt.
+    Compact {
+        /// What the summary is to keep.
+        focus: Option<String>,
+    },
     /// Send a message to the agent.
     Tell {
         text: String,
@@ -42,6 +47,7 @@ impl From<GoalCommand> for Event {
             GoalCommand::Answer { question, reply } => {
                 Self::Answered { question, reply, by: Answerer::Person }
             }
+            GoalCommand::Compact { focus } => Self::CompactRequested { focus },
             GoalCommand::Tell { text } => Self::MessageSent { text },
         }
     }

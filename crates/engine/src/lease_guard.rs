@@ -15,7 +15,7 @@ use towline_store::{GoalRecord, Lease};
 use towline_workspace::{Candidate, Repository};
 
 use crate::driver::Driver;
-use crate::engine::{Engine, LEASE, Shared};
+use crate::engine::{Engine, LEASE, RESTING, Shared};
 use crate::error::EngineError;
 use crate::feed::Feed;
 use crate::home::Home;
@@ -31,7 +31,7 @@ pub struct LeaseGuard {
     driver: Driver,
     noted: Noted,
     /// Renews the lease as long as this guard lives.
-    _renewal: JoinSet<()>,
+    renewal: JoinSet<()>,
 }
 
 /// Whether the claim is in the goal's log.
@@ -64,8 +64,7 @@ impl Engine {
         renewal.spawn(renew(Arc::clone(&shared), lease.clone()));
         let (_, inbox) = mpsc::channel(1);
         let driver = Driver::new(Arc::clone(&shared), record.clone(), lease.clone(), inbox, Feed::new());
-        let mut guard =
-            LeaseGuard { record, shared, lease, driver, noted: Noted::Nothing, _renewal: renewal };
+        let mut guard = LeaseGuard { record, shared, lease, driver, noted: Noted::Nothing, renewal };
         if was_left && let Err(error) = guard.publish_left_work().await {
             guard.give_back().await;
             return Err(error);
@@ -155,6 +154,23 @@ impl LeaseGuard {
             }
         }
         Ok(())
+    }
+
+    /// Holds the goal for as long as this process lives, even while it is suspended and cannot renew a lease.
+    pub async fn hold_unrenewed(&mut self) -> Result<(), EngineError> {
+        self.renewal.shutdown().await;
+        self.lease = self.shared.store.renew(&self.lease, RESTING).await?;
+        Ok(())
+    }
+
+    /// Ends processes of the goal that nobody supervises, and fails if something of it is supervised.
+    pub async fn end_leftovers(&self) -> Result<(), EngineError> {
+        let goal = self.record.goal.id;
+        if self.is_alive() {
+            return Err(EngineError::Busy { goal });
+        }
+        let trail = Trail::of(goal, &self.record.state, self.shared.clock.now());
+        runs::sweep(trail).await.map_err(|source| EngineError::Processes { goal, source })
     }
 
     /// Whether something that was started for the goal still runs.

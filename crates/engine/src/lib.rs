@@ -68,4 +68,5 @@ pub use place::{is_at_work, must_be_alone, repository_of, workspace_of};
 pub use presence::running_engines;
 pub use removal::{RemovalError, Removed, UnmergedWork};
 pub use resolver::{Resolved, Resolver, Unresolved};
+pub use runs::GOAL_VARIABLE;
 pub use secrecy::{attempt_tokens, known_secrets};

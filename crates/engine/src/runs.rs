@@ -14,7 +14,7 @@ use towline_process::{
 };
 
 /// The variable that every process of a goal's agents carries, so that they can be found without their supervisor.
-pub(crate) const GOAL_VARIABLE: &str = "TOWLINE_GOAL";
+pub const GOAL_VARIABLE: &str = "TOWLINE_GOAL";
 /// How long processes without a supervisor may take to end.
 const SWEEP_PATIENCE: Duration = Duration::from_secs(10);
 

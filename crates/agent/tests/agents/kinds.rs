@@ -172,3 +172,40 @@ fn every_kind_has_its_recordings_and_is_documented() {
     let all = Kind::NAMES.join(" | ");
     assert!(CONFIGURATION.contains(&all), "docs/configuration.md needs {all}");
 }
+
+#[test]
+fn each_agent_opens_its_conversation_in_its_own_screen_or_not_at_all() {
+    let open = |kind, command: &[&str], model: Option<&str>| {
+        let mut settings = plain_settings(kind, command);
+        settings.args = vec!["--extra".to_owned()];
+        agent(kind).interactive(&settings, &SessionId::new("s1"), model).map(|argv| argv.join(" "))
+    };
+    let seen = [
+        (Kind::Claude, &["claude"][..], None),
+        (Kind::Claude, &["claude"], Some("m")),
+        (Kind::Codex, &["codex"], Some("m")),
+        (Kind::Gemini, &["gemini"], Some("m")),
+        (Kind::Acp, &["/bin/opencode", "acp"], Some("m")),
+        (Kind::Acp, &["gemini", "--acp"], None),
+        (Kind::Acp, &["other"], None),
+        (Kind::Builtin, &["towline", "acp"], None),
+        (Kind::Command, &["aider"], None),
+        (Kind::Script, &["towline", "script"], None),
+    ]
+    .map(|(kind, command, model)| open(kind, command, model).unwrap_or_else(|| "none".to_owned()));
+    let runaway = "--disallowedTools=EnterWorktree --disallowedTools=ExitWorktree --disallowedTools=CronCreate \
+                   --disallowedTools=ScheduleWakeup";
+    let expected = [
+        format!("claude --resume s1 --permission-mode bypassPermissions {runaway} --extra"),
+        format!("claude --resume s1 --model m --permission-mode bypassPermissions {runaway} --extra"),
+        "codex resume s1 --model m --ask-for-approval never --sandbox danger-full-access --extra".to_owned(),
+        "gemini --approval-mode yolo --resume s1 --model m --extra".to_owned(),
+        "/bin/opencode --session s1 --model m".to_owned(),
+        "none".to_owned(),
+        "none".to_owned(),
+        "none".to_owned(),
+        "none".to_owned(),
+        "none".to_owned(),
+    ];
+    assert_eq!(seen, expected);
+}

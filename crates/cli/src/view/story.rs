@@ -373,6 +373,16 @@ fn one_line(paint: Paint, event: &Event) -> Option<String> {
             paint.warn(&format!("pausing ({reason}): ending everything that runs for the goal"))
         }
         Event::ResumeRequested => "resumed".to_owned(),
+        Event::CompactRequested { focus } => {
+            let focus = focus.as_ref().map(|focus| format!(", keeping: {}", brief(focus)));
+            let focus = focus.unwrap_or_default();
+            format!("the next attempt starts with a summary of the conversation{focus}")
+        }
+        Event::Entered { agent, .. } => paint.warn(&format!("a person took over the session of {agent}")),
+        Event::Left { code } => {
+            let code = code.filter(|code| *code != 0).map(|code| format!(" (exit code {code})"));
+            format!("the person left the session{}", code.unwrap_or_default())
+        }
         Event::RetryRequested { budget, model, .. } => {
             let raised: String = budget.iter().map(|change| format!(" · {change}")).collect();
             let model = model.as_ref().map(|model| format!(" · model {}", brief(model)));

@@ -7,8 +7,8 @@ use super::handover::NextAgent;
 use crate::deadlines::later;
 use crate::prompt::Conversation;
 use crate::{
-    Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, FailureReason, Launch, LaunchProblem,
-    PauseReason, Phase, Policy, Prompt, SessionPlan, Timeout, Verdict, Work,
+    AgentName, Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, Event, FailureReason, Launch,
+    LaunchProblem, PauseReason, Phase, Policy, Prompt, SessionPlan, Timeout, Verdict, Work,
 };
 
 impl Stepper<'_> {
@@ -42,8 +42,7 @@ impl Stepper<'_> {
             None if is_handover => (SessionPlan::Fresh(id.fresh_session()), Conversation::HandedOver),
             None => (SessionPlan::Fresh(id.fresh_session()), Conversation::New),
         };
-        let compact = (conversation == Conversation::Resumed && self.is_to_be_compacted())
-            .then(|| Policy::COMPACTION_FOCUS.to_owned());
+        let compact = self.compaction(n, &agent, conversation);
         let prompt = Prompt::next(self.goal, &self.state, conversation).render();
         let permitted =
             self.state.questions.iter().filter_map(|question| question.permitted().cloned()).collect();
@@ -72,6 +71,35 @@ impl Stepper<'_> {
         if let Some(why) = worn_out {
             self.start_new_session(&why);
         }
+    }
+
+    /// What the summary keeps that the attempt begins with; none if it begins without one. The operator's request counts
+    /// until an agent has its prompt.
+    fn compaction(
+        &mut self,
+        attempt: AttemptNo,
+        agent: &AgentName,
+        conversation: Conversation,
+    ) -> Option<String> {
+        if conversation != Conversation::Resumed {
+            if self.state.compaction.take().is_some() {
+                let text =
+                    "the next attempt starts a new conversation, so there is nothing to summarise".to_owned();
+                self.moved.events.push(Event::Notice { text });
+            }
+            return None;
+        }
+        let is_full = self.is_to_be_compacted();
+        let request = self.state.compaction.as_mut();
+        if request.is_none() && !is_full {
+            return None;
+        }
+        let own = request.and_then(|request| {
+            request.attempt = Some(attempt);
+            request.focus.clone()
+        });
+        let configured = || self.goal.sessions.get(agent).and_then(|limits| limits.compact_focus.clone());
+        Some(own.or_else(configured).unwrap_or_else(|| Policy::COMPACTION_FOCUS.to_owned()))
     }
 
     /// Whether the conversation fills too much of the context to continue it as it is.

@@ -15,7 +15,14 @@ impl Stepper<'_> {
         }
         match event {
             AgentEvent::SessionStarted(session) => self.bind_session(session),
-            AgentEvent::TurnStarted => self.with_attempt(|attempt| attempt.turns += 1),
+            AgentEvent::TurnStarted => {
+                self.with_attempt(|attempt| attempt.turns += 1);
+                let attempt = self.state.last_attempt().map(|attempt| attempt.n);
+                // A summary comes before the prompt.
+                self.state
+                    .compaction
+                    .take_if(|request| request.attempt.is_some() && request.attempt == attempt);
+            }
             AgentEvent::Usage { used, context_used, context_size, .. } => {
                 // Whoever used something was let in; an empty count proves nothing.
                 if !used.is_empty() {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, ToSpan};
 use tokio::time::Instant;
-use towline_core::{End, Phase};
+use towline_core::{AgentName, End, Event, NextSession, Phase, SessionId};
 use towline_store::{Store, StoreError, WorkerName};
 
 use super::faulty_store::Call;
-use super::harness::World;
+use super::harness::{PlayedEngine, World, attempt_of};
 use super::values::{ended, goal, notice, verdict};
 use crate::error::EngineError;
 use crate::news::StopLevel;
@@ -145,4 +145,50 @@ async fn a_clock_that_was_set_does_not_shorten_the_wait_for_the_store() {
     world.store.heal();
     work.emit(notice("two")).await;
     assert_eq!(*work.control.stop.borrow(), StopLevel::Run);
+}
+
+/// A person holds a goal that no agent can work on.
+async fn held_by_a_person(world: &World) -> (PlayedEngine, crate::LeaseGuard) {
+    let mut engine = world.engine();
+    let handle = engine.start(goal(1)).await;
+    engine.first_attempt().await.finish(ended(End::Completed)).await;
+    engine.checks().await.finish(Event::ChecksFailed { error: "no space".into() }).await;
+    engine.publish().await;
+    handle.result().await.expect("a result");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut held = engine.engine.hold_place(goal(1).id).await.expect("held");
+    held.hold_unrenewed().await.expect("a lease");
+    let (agent, session) = (AgentName::new("agent"), SessionId::new("session"));
+    held.note(Event::Entered { agent, session }).await.expect("recorded");
+    (engine, held)
+}
+
+fn retry() -> Event {
+    Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_resumes_a_goal_that_a_person_has_entered_until_they_leave() {
+    let world = World::new();
+    let (_engine, mut held) = held_by_a_person(&world).await;
+    // Longer than any lease: the process of the person may be suspended meanwhile.
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let mut other = world.engine();
+    let refused = other.engine.resume(goal(1).id, [retry()]).await.err();
+    assert!(matches!(refused, Some(EngineError::Busy { .. })), "{refused:?}");
+    held.note(Event::Left { code: Some(0) }).await.expect("recorded");
+    held.give_back().await;
+    let _handle = other.engine.resume(goal(1).id, [retry()]).await.expect("it continues");
+    let work = other.attempt().await;
+    assert!(attempt_of(&work).launch.prompt.contains("# A person worked here"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_visit_that_is_cut_off_leaves_a_goal_that_can_be_resumed() {
+    let world = World::new();
+    let (engine, held) = held_by_a_person(&world).await;
+    drop((engine, held));
+    let mut other = world.engine();
+    let _handle = other.engine.resume(goal(1).id, [retry()]).await.expect("it continues");
+    other.next().await;
 }

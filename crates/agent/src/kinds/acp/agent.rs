@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use towline_core::SessionId;
+
 use super::plan;
 use super::preset::Preset;
 use super::protocol::AcpProtocol;
@@ -23,6 +25,15 @@ pub(crate) enum Acp {
 impl Agent for Acp {
     fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
         plan::argv(settings, context)
+    }
+
+    fn interactive(
+        &self,
+        settings: &AgentSettings,
+        session: &SessionId,
+        model: Option<&str>,
+    ) -> Option<Vec<String>> {
+        (Preset::of(settings) == Preset::Opencode).then(|| plan::opencode_screen(settings, session, model))
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use towline_core::SessionId;
+
 use super::builtin;
 use super::preset::Preset;
 use crate::environment::{Extra, environment};
@@ -63,6 +65,20 @@ pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec
         Preset::Plain => {}
     }
     argv.extend(settings.args.iter().cloned());
+    argv
+}
+
+/// A conversation in opencode's own screen. What the settings add to its command is for `opencode acp`.
+pub(super) fn opencode_screen(
+    settings: &AgentSettings,
+    session: &SessionId,
+    model: Option<&str>,
+) -> Vec<String> {
+    let mut argv: Vec<String> = settings.command.iter().filter(|word| *word != "acp").cloned().collect();
+    argv.extend(["--session".to_owned(), session.to_string()]);
+    if let Some(model) = model.or(settings.model.as_deref()) {
+        argv.extend(["--model".to_owned(), model.to_owned()]);
+    }
     argv
 }
 

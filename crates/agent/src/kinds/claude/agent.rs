@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use towline_core::SessionId;
+
 use super::classify::ROOT_FIX;
 use super::protocol::ClaudeProtocol;
 use super::{plan, sign_in};
@@ -19,6 +21,15 @@ pub(crate) struct Claude;
 impl Agent for Claude {
     fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
         plan::argv(settings, context)
+    }
+
+    fn interactive(
+        &self,
+        settings: &AgentSettings,
+        session: &SessionId,
+        model: Option<&str>,
+    ) -> Option<Vec<String>> {
+        Some(plan::interactive(settings, session, model))
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {

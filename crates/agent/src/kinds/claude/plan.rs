@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use towline_core::SessionPlan;
+use towline_core::{SessionId, SessionPlan};
 
 use crate::environment::{Extra, environment};
 use crate::permission::presets::{EDITING, READING};
@@ -59,7 +59,24 @@ pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec
         SessionPlan::Resume(id) => ("--resume", id),
     };
     argv.extend([flag.to_owned(), session.to_string()]);
-    if let Some(model) = context.model.or(settings.model.as_deref()) {
+    argv.extend(options(settings, context.model));
+    argv.extend(settings.max_turns.iter().flat_map(|turns| ["--max-turns".to_owned(), turns.to_string()]));
+    argv.extend(settings.args.iter().cloned());
+    argv
+}
+
+/// The same settings in the program's own screen.
+pub(super) fn interactive(settings: &AgentSettings, session: &SessionId, model: Option<&str>) -> Vec<String> {
+    let mut argv = settings.command.clone();
+    argv.extend(["--resume".to_owned(), session.to_string()]);
+    argv.extend(options(settings, model));
+    argv.extend(settings.args.iter().cloned());
+    argv
+}
+
+fn options(settings: &AgentSettings, model: Option<&str>) -> Vec<String> {
+    let mut argv = Vec::new();
+    if let Some(model) = model.or(settings.model.as_deref()) {
         argv.extend(["--model".to_owned(), model.to_owned()]);
     }
     let mode = match settings.permission {
@@ -75,8 +92,6 @@ pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec
     argv.extend(settings.dirs.iter().map(|dir| format!("--add-dir={dir}")));
     argv.extend((!settings.mcp.is_empty()).then(|| format!("--mcp-config={}", mcp_config(&settings.mcp))));
     argv.extend(settings.system_append.iter().map(|text| format!("--append-system-prompt={text}")));
-    argv.extend(settings.max_turns.iter().flat_map(|turns| ["--max-turns".to_owned(), turns.to_string()]));
-    argv.extend(settings.args.iter().cloned());
     argv
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use towline_core::SessionId;
+
 use super::plan;
 use super::protocol::CodexProtocol;
 use crate::abilities::{self, Abilities, Ability};
@@ -19,6 +21,15 @@ pub(crate) struct Codex;
 impl Agent for Codex {
     fn argv(&self, settings: &AgentSettings, _context: &LaunchContext<'_>) -> Vec<String> {
         plan::argv(settings)
+    }
+
+    fn interactive(
+        &self,
+        settings: &AgentSettings,
+        session: &SessionId,
+        model: Option<&str>,
+    ) -> Option<Vec<String>> {
+        Some(plan::interactive(settings, session, model))
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use towline_core::SessionPlan;
+use towline_core::{SessionId, SessionPlan};
 
 use crate::environment::{Extra, environment};
 use crate::permission::{Rules, Verdict};
@@ -37,6 +37,20 @@ const SUMMARY: &str = "Write a summary of this conversation for someone who cont
 pub(super) fn argv(settings: &AgentSettings) -> Vec<String> {
     let mut argv = settings.command.clone();
     argv.push("app-server".to_owned());
+    argv.extend(settings.args.iter().cloned());
+    argv
+}
+
+/// The conversation in the program's own screen, which is told on the command line what a thread is begun with.
+pub(super) fn interactive(settings: &AgentSettings, session: &SessionId, model: Option<&str>) -> Vec<String> {
+    let mut argv = settings.command.clone();
+    argv.extend(["resume".to_owned(), session.to_string()]);
+    if let Some(model) = model.or(settings.model.as_deref()) {
+        argv.extend(["--model".to_owned(), model.to_owned()]);
+    }
+    argv.extend(
+        ["--ask-for-approval", approval_policy(settings), "--sandbox", sandbox(settings)].map(str::to_owned),
+    );
     argv.extend(settings.args.iter().cloned());
     argv
 }

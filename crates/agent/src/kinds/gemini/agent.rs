@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use towline_core::LaunchProblem;
+use towline_core::{LaunchProblem, SessionId};
 
 use super::plan;
 use super::protocol::GeminiProtocol;
@@ -54,6 +54,15 @@ impl Agent for Gemini {
                       use Gemini CLI with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`"
                     .to_owned(),
         })
+    }
+
+    fn interactive(
+        &self,
+        settings: &AgentSettings,
+        session: &SessionId,
+        model: Option<&str>,
+    ) -> Option<Vec<String>> {
+        Some(plan::interactive(settings, session, model))
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {

@@ -1,6 +1,6 @@
 //! The process to start: one builder for fresh and resumed sessions.
 
-use towline_core::SessionPlan;
+use towline_core::{SessionId, SessionPlan};
 
 use crate::protocol::LaunchContext;
 use crate::settings::{AgentSettings, Permission};
@@ -8,15 +8,28 @@ use crate::settings::{AgentSettings, Permission};
 /// Program and arguments. The prompt is not among them: it is read from standard input.
 pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
     let mut argv = settings.command.clone();
-    // Without a terminal, its usual mode refuses all that it would ask about.
-    let mode = if settings.permission == Permission::ReadOnly { "default" } else { "yolo" };
-    argv.extend(["--output-format", "stream-json", "--approval-mode", mode].map(str::to_owned));
+    argv.extend(["--output-format", "stream-json"].map(str::to_owned));
     let (flag, session) = match context.session {
         SessionPlan::Fresh(id) => ("--session-id", id),
         SessionPlan::Resume(id) => ("--resume", id),
     };
-    argv.extend([flag.to_owned(), session.to_string()]);
-    if let Some(model) = context.model.or(settings.model.as_deref()) {
+    argv.extend(options(settings, (flag, session), context.model));
+    argv
+}
+
+/// The same settings in the program's own screen.
+pub(super) fn interactive(settings: &AgentSettings, session: &SessionId, model: Option<&str>) -> Vec<String> {
+    let mut argv = settings.command.clone();
+    argv.extend(options(settings, ("--resume", session), model));
+    argv
+}
+
+fn options(settings: &AgentSettings, session: (&str, &SessionId), model: Option<&str>) -> Vec<String> {
+    // Without a terminal, its usual mode refuses all that it would ask about.
+    let mode = if settings.permission == Permission::ReadOnly { "default" } else { "yolo" };
+    let mut argv = ["--approval-mode", mode, session.0].map(str::to_owned).to_vec();
+    argv.push(session.1.to_string());
+    if let Some(model) = model.or(settings.model.as_deref()) {
         argv.extend(["--model".to_owned(), model.to_owned()]);
     }
     // This flag takes any number of words. Joined with `=` it takes exactly one.

@@ -174,6 +174,24 @@ fn a_pause_wins_over_every_reason_to_stop_but_cancelling() {
 }
 
 #[test]
+fn an_agent_hears_once_that_a_person_worked_in_its_workspace() {
+    for visit in [&[entered(), Event::Left { code: Some(0) }][..], &[entered()]] {
+        let mut story = Story::working(goal()).after(&[pause(), ended(crashed())]);
+        story.wait(1);
+        let mut story = story.after(visit);
+        assert_eq!(story.state.phase, PAUSED);
+        story.wait(1);
+        story.receive(Event::ResumeRequested);
+        let launch = story.go_on();
+        assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+        assert!(launch.prompt.contains("# A person worked here"), "{}", launch.prompt);
+        story.work_in("s1", true);
+        story.receive(ended(End::Completed));
+        assert!(!launch_of(story.receive(red_verdict("t1"))).prompt.contains("A person"));
+    }
+}
+
+#[test]
 fn a_paused_goal_can_be_cancelled_and_sent_a_message() {
     let mut story =
         Story::working(goal()).after(&[pause(), ended(crashed()), message_sent("use the small one")]);

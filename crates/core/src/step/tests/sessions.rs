@@ -87,6 +87,53 @@ fn a_conversation_that_cannot_be_summarised_is_left_for_a_new_one() {
     assert!(launch.prompt.contains("# Goal"), "{}", launch.prompt);
 }
 
+/// A goal whose next attempt is started after this request.
+fn launch_on_request(limits: SessionLimits, focus: Option<&str>) -> (Story, Launch) {
+    let request = Event::CompactRequested { focus: focus.map(str::to_owned) };
+    let mut story = Story::working(goal_with_limits(limits)).after(&[request, ended(crate::End::Completed)]);
+    let launch = launch_of(story.receive(red_verdict("t1")));
+    (story, launch)
+}
+
+#[test]
+fn the_focus_of_a_summary_is_the_operators_then_that_of_the_settings_then_towlines() {
+    let configured =
+        || SessionLimits { compact_focus: Some("the schema".into()), ..SessionLimits::default() };
+    for (limits, focus, wanted) in [
+        (SessionLimits::default(), Some("the API"), "the API"),
+        (configured(), Some("the API"), "the API"),
+        (configured(), None, "the schema"),
+        (SessionLimits::default(), None, Policy::COMPACTION_FOCUS),
+    ] {
+        let (_, launch) = launch_on_request(limits, focus);
+        assert_eq!((launch.session, launch.compact.as_deref()), (resumed(), Some(wanted)));
+    }
+    let (_, full) = launch_after(190, configured());
+    assert_eq!(full.compact.as_deref(), Some("the schema"));
+}
+
+#[test]
+fn a_requested_summary_is_made_once_and_again_where_the_agent_never_got_its_prompt() {
+    let (mut story, _) = launch_on_request(SessionLimits::default(), None);
+    story.receive(ended(crashed()));
+    story.wait(600);
+    story.receive(Event::Woken);
+    assert!(launch_of(story.receive(Event::Dispatched)).compact.is_some(), "its prompt never arrived");
+    for event in [session("s1", true), agent(AgentEvent::TurnStarted), ended(crate::End::Completed)] {
+        story.receive(event);
+    }
+    assert_eq!(story.state.compaction, None);
+    assert_eq!(launch_of(story.receive(red_verdict("t2"))).compact, None);
+}
+
+#[test]
+fn a_new_conversation_has_nothing_to_summarise_and_the_log_says_so() {
+    let mut story = Story::of(goal()).after(&[compact_requested("the API"), Event::Dispatched]);
+    let moved = story.receive(prepared());
+    assert!(matches!(&moved.events[0], Event::Notice { text } if text.contains("nothing to summarise")));
+    assert_eq!((launch_of(moved).compact, story.state.compaction), (None, None));
+}
+
 #[test]
 fn an_agent_whose_conversations_end_with_its_process_hears_everything_each_time() {
     let limits = SessionLimits { outlives_process: false, ..SessionLimits::default() };

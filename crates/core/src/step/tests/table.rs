@@ -38,6 +38,9 @@ pause_requested pause stop  pause stop  stop  .     .     .     pause pause stop
 resume_requested-     -     -     -     -     -     -     -     queue queue -     -     queue -     -     -     -     -
 answered        -     -     -     -     -     -     -     -     -     -     run   queue -     -     -     -     -     -
 told            .     .     .     .     .     .     .     .     queue .     .     .     .     queue -     -     -     -
+compact_requested.     .     .     .     .     .     .     .     .     .     .     .     .     .     -     .     .     .
+entered         -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     .     .     .
+left            -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     .     .     .
 answer_deliveredstale stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale stale
 retry_requested .     -     -     -     -     -     -     -     queue queue -     -     -     queue -     queue queue queue
 checks_replaced .     -     -     -     -     -     -     -     .     .     -     .     .     .     -     .     .     .
@@ -87,6 +90,9 @@ some_of_each! { events: Event, by Event {
     Event::ResumeRequested => Event::ResumeRequested;
     Event::Answered { .. } => answered(1, "blue");
     Event::MessageSent { .. } => message_sent("use the small one");
+    Event::CompactRequested { .. } => compact_requested("the API");
+    Event::Entered { .. } => entered();
+    Event::Left { .. } => Event::Left { code: Some(0) };
     Event::AnswerDelivered { .. } => Event::AnswerDelivered { question: QuestionNo(1), words: Words::Sent };
     Event::RetryRequested { .. } => retry(&[]);
     Event::ChecksReplaced { .. } => Event::ChecksReplaced { checks: vec![check("lint", "make lint")] };

@@ -1,0 +1,97 @@
+//! `towline enter`: opens the agent's own session of a goal for a person.
+
+use std::io::{self, IsTerminal};
+use std::process::{Command, ExitCode};
+
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use tokio::signal::unix::{SignalKind, signal};
+use towline_app::{SessionCommand, enter, session_command, typed};
+use towline_core::Phase;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::{find, output};
+
+/// Take over the session of a goal's agent.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Enter {
+    /// The goal's id, a prefix of it, or `@`
+    id: String,
+}
+
+/// Pauses the goal, opens the session, and lets the goal go when the person leaves.
+pub(crate) async fn run(context: &Context, args: Enter) -> Result<ExitCode, Failure> {
+    let found = find::goal(context, &args.id).await?;
+    let id = found.record.goal.id.short();
+    let planned = session_command(context, &found.record)?;
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        return Err(Failure::usage("`towline enter` needs a terminal").hint(format!(
+            "pause the goal (towline pause {id}), then type in a terminal: {}",
+            typed(&planned)
+        )));
+    }
+    let visit = enter(context, found).await?;
+    let SessionCommand { agent, directory, .. } = &visit.command;
+    output::tell(format_args!("goal {id} is yours: the session of {agent} in {}", directory.display()));
+    output::tell(format_args!(
+        "Towline does not count what you spend in it; leave it to continue with: towline resume {id}"
+    ));
+    let ended = hold_session(&visit.command).await;
+    let phase = visit.end(ended.as_ref().ok().copied().flatten()).await?;
+    ended?;
+    let command = if matches!(phase, Phase::Paused { .. }) { "resume" } else { "retry" };
+    output::tell(format_args!("goal {id} is {}; continue it with: towline {command} {id}", phase.name()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the session on the person's terminal. Returns its exit code, none if a signal ended it.
+#[expect(clippy::disallowed_methods, reason = "the owner of the person's session")]
+async fn hold_session(command: &SessionCommand) -> Result<Option<i32>, Failure> {
+    let failed = |error: io::Error| Failure::internal(format!("cannot run the session: {error}"));
+    // Ctrl-C and Ctrl-\ belong to the session; what ends this process ends the session.
+    let [mut interrupt, mut quit, mut terminate, mut hangup] = [
+        signal(SignalKind::interrupt()).map_err(failed)?,
+        signal(SignalKind::quit()).map_err(failed)?,
+        signal(SignalKind::terminate()).map_err(failed)?,
+        signal(SignalKind::hangup()).map_err(failed)?,
+    ];
+    let (program, args) = command.argv.split_first().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+    let modes = tcgetattr(io::stdin()).ok();
+    let mut session = Command::new(program);
+    session.args(args).env_clear().envs(&command.environment).current_dir(&command.directory);
+    let child =
+        session.spawn().map_err(|error| Failure::usage(format!("cannot start `{program}`: {error}")))?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+    let mut waiting = tokio::task::spawn_blocking(move || wait_for_end(pid));
+    let ended = loop {
+        let signal = tokio::select! {
+            ended = &mut waiting => break ended,
+            _ = interrupt.recv() => continue,
+            _ = quit.recv() => continue,
+            _ = terminate.recv() => Signal::TERM,
+            _ = hangup.recv() => Signal::HUP,
+        };
+        // One that has just ended needs no signal.
+        let _ = kill_process(pid, signal);
+    };
+    if let Some(modes) = modes {
+        // A session that crashed leaves the terminal as it had it.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
+    }
+    ended.map_err(io::Error::other).and_then(|ended| ended).map_err(failed)
+}
+
+/// Waits for the session's end. While the person has suspended it, this process is suspended as well, so that the shell has
+/// the terminal.
+fn wait_for_end(session: Pid) -> io::Result<Option<i32>> {
+    loop {
+        match waitpid(Some(session), WaitOptions::UNTRACED) {
+            Ok(Some((_, status))) if status.stopped() => kill_process(getpid(), Signal::STOP)?,
+            Ok(Some((_, status))) => return Ok(status.exit_status()),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

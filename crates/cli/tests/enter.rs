@@ -1,0 +1,127 @@
+//! A person takes over the session of a goal's agent, and the goal continues from there.
+
+#![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::terminal::Terminal;
+use support::{Desk, finish, of_attempts};
+use towline_testkit::hostile;
+use towline_testkit::scratch::wait_until_process_tree_gone;
+
+/// Works without an end when Towline drives it, and does what is typed when it has a terminal. Resumed after a visit, it
+/// ends its turn.
+fn agent(dir: &Path) -> PathBuf {
+    let body = r#"
+if [ -t 0 ]; then
+  echo "session $session of a person"
+  sleep 300 &
+  while IFS= read -r line; do
+    case "$line" in
+      quit) exit 0 ;;
+      die) kill -KILL $PPID; exit 1 ;;
+      *) eval "$line" ;;
+    esac
+  done
+  exit 1
+fi
+await_prompt
+init
+case "$line" in
+  *'A person worked here'*)
+    assistant 'Done.'
+    result false null 'Done.'
+    while IFS= read -r line; do :; done
+    exit 0 ;;
+esac
+assistant 'Working.'
+linger
+"#;
+    hostile::with_body(dir, "agent", body)
+}
+
+/// A goal whose agent is at work.
+fn working() -> (Desk, std::process::Child, String) {
+    let desk = Desk::with_script(agent);
+    let run = desk.start(["run", "finish it", "--check", "test -s work.txt", "--json"]);
+    let goal = desk.only_goal();
+    desk.wait_for(&goal, "work", |report| {
+        report["attempts"][0]["usage"]["output"].as_u64().is_some_and(|output| output > 0)
+    });
+    (desk, run, goal)
+}
+
+fn session_of(desk: &Desk, goal: &str) -> String {
+    desk.show(goal)["attempts"][0]["session"].as_str().expect("a session").to_owned()
+}
+
+fn events_of(desk: &Desk, goal: &str, kind: &str) -> Vec<Value> {
+    let events = desk.events(goal).into_iter().map(|event| event["event"].clone());
+    events.filter(|event| event["kind"] == kind).collect()
+}
+
+#[test]
+fn a_person_takes_over_a_running_goal_and_it_continues_from_there() {
+    let (desk, run, goal) = working();
+    let mut terminal = Terminal::new();
+    let towline = terminal.start(&desk.command(["enter", &goal]));
+    let session = session_of(&desk, &goal);
+    terminal.wait_for(&format!("session {session} of a person"), 1);
+    assert_eq!(finish(run).code, Some(143), "the goal was paused first");
+    // Nobody else can have it meanwhile.
+    for command in ["resume", "cancel", "enter"] {
+        let refused = desk.towline([command, &goal]);
+        assert_eq!(refused.code, Some(2), "{command}: {refused:?}");
+    }
+    terminal.type_in("echo done > work.txt; env > ../seen");
+    terminal.type_in("quit");
+    terminal.wait_for("continue it with: towline resume", 1);
+    assert_eq!(finish(towline).code, Some(0));
+    wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(5));
+
+    assert_eq!(events_of(&desk, &goal, "entered")[0]["session"], json!(session));
+    assert_eq!(events_of(&desk, &goal, "left"), [json!({"kind": "left", "code": 0})]);
+    let logs = desk.towline(["logs", &goal]).stdout;
+    assert!(logs.contains("a person took over the session of"), "{logs}");
+
+    let resumed = desk.towline(["resume", &goal, "--json"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let report = resumed.json();
+    assert_eq!(of_attempts(&report, "end"), ["interrupted", "completed"]);
+    assert_eq!(of_attempts(&report, "session"), [json!(session), json!(session)]);
+    let refused = desk.towline(["enter", &goal]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("is done, so there is nothing to take over"), "{refused:?}");
+}
+
+#[test]
+fn a_visit_that_is_killed_leaves_the_goal_paused_and_its_work() {
+    let (desk, run, goal) = working();
+    let mut terminal = Terminal::new();
+    let towline = terminal.start(&desk.command(["enter", &goal]));
+    terminal.wait_for("of a person", 1);
+    finish(run);
+    terminal.type_in("echo done > work.txt");
+    terminal.type_in("die");
+    finish(towline);
+    assert_eq!(desk.show(&goal)["phase"], "paused");
+    assert_eq!(events_of(&desk, &goal, "left"), Vec::<Value>::new());
+    let resumed = desk.towline(["resume", &goal, "--json"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+}
+
+#[test]
+fn without_a_terminal_the_command_to_type_is_printed_and_nothing_happens() {
+    let (desk, run, goal) = working();
+    let refused = desk.towline(["enter", &goal]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let command = format!("--resume {}", session_of(&desk, &goal));
+    assert!(refused.stderr.contains("needs a terminal") && refused.stderr.contains(&command), "{refused:?}");
+    assert_eq!(desk.show(&goal)["phase"], "running");
+    assert_eq!(desk.towline(["cancel", &goal]).code, Some(0));
+    finish(run);
+}
