@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -80,6 +81,41 @@ fn no_source_file_is_too_long() {
         .filter(|(_, lines)| *lines > MAX_LINES)
         .collect();
     assert_eq!(long, []);
+}
+
+/// The type that a line defines. What is indented belongs to a function, a trait or a module of its own.
+fn defined_type(line: &str) -> Option<&str> {
+    let visible = line.strip_prefix("pub").map(|rest| rest.split_once(' ').map_or("", |(_, rest)| rest));
+    let (kind, rest) = visible.unwrap_or(line).split_once(' ')?;
+    let is_type = ["struct", "enum", "union", "trait", "type"].contains(&kind);
+    rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|_| is_type)
+}
+
+/// Each type of a crate with the files that define one of its name. Wire types have the names of their protocol, a platform
+/// has a type of its own for each system, and tests may use any name.
+fn types(texts: &[(String, String)]) -> BTreeMap<(String, String), Vec<String>> {
+    let mut types: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    for (file, text) in texts {
+        let Some((package, path)) = file.split_once("/src/").filter(|_| file.ends_with(".rs")) else {
+            continue;
+        };
+        if ["wire", "platform", "tests"].iter().any(|part| path.split(['/', '.']).any(|name| name == *part)) {
+            continue;
+        }
+        let product = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
+        for name in product.lines().filter_map(defined_type) {
+            types.entry((package.to_owned(), name.to_owned())).or_default().push(path.to_owned());
+        }
+    }
+    types
+}
+
+#[test]
+fn no_two_types_of_a_crate_have_one_name() {
+    let types = types(&committed_texts());
+    assert!(types.contains_key(&("crates/core".to_owned(), "GoalState".to_owned())), "the walk finds types");
+    let twice: Vec<_> = types.into_iter().filter(|(_, files)| files.len() > 1).collect();
+    assert_eq!(twice, []);
 }
 
 #[test]

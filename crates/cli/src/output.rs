@@ -87,7 +87,7 @@ fn progress_text(what: &str, done: usize, all: usize) -> Option<String> {
     if done == all {
         return Some("\r\u{1b}[K".to_owned());
     }
-    (done % EVERY == 0).then(|| format!("\rlooked at {done} of {all} {what}"))
+    done.is_multiple_of(EVERY).then(|| format!("\rlooked at {done} of {all} {what}"))
 }
 
 /// Prints a line of a run to standard output. The run continues even if nobody reads it.

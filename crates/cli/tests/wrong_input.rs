@@ -35,41 +35,10 @@ fn an_unknown_agent_is_refused_with_the_known_ones() {
 }
 
 #[test]
-fn an_unknown_configuration_key_is_refused_with_its_place_and_the_nearest_key() {
+fn a_budget_that_cannot_be_read_is_refused_with_how_to_write_one() {
     let desk = Desk::with_script(hostile::well_behaved);
-    desk.project.write("towline.toml", "[budget]\nattempts = 3\natempts = 4\n");
-    let place = desk.project.path().join("towline.toml").display().to_string();
-    refused(&desk, &["run", "x"], &["unknown key `budget.atempts`", &place, "line 3", "attempts"]);
-}
-
-#[test]
-fn a_bad_duration_is_refused_with_how_to_write_one() {
-    let desk = Desk::with_script(hostile::well_behaved);
-    desk.project.write("towline.toml", "[[checks]]\nrun = \"true\"\ntimeout = \"5 parsecs\"\n");
-    refused(&desk, &["run", "x"], &["5 parsecs", "30m", "towline.toml"]);
-    std::fs::remove_file(desk.project.path().join("towline.toml")).expect("removed");
     refused(&desk, &["run", "x", "--budget", "wall=soon"], &["soon", "wall=4h"]);
     refused(&desk, &["run", "x", "--budget", "money=5"], &["money", "use one of"]);
-}
-
-#[test]
-fn a_budget_that_lets_nobody_begin_is_refused() {
-    let desk = Desk::with_script(hostile::well_behaved);
-    let wanted = ["the budget `attempts` is 0", "attempts=5"];
-    refused(&desk, &["run", "x", "--check", "true", "--budget", "attempts=0"], &wanted);
-    desk.project.write("towline.toml", "[budget]\nusd = 0.0\n");
-    refused(&desk, &["run", "x", "--check", "true"], &["the budget `usd` is 0"]);
-}
-
-#[test]
-fn a_missing_agent_program_is_refused_with_the_way_to_install_it() {
-    let desk = Desk::new();
-    desk.configure("[agents.claude]\ncommand = [\"no-such-agent\"]\n");
-    refused(
-        &desk,
-        &["run", "x"],
-        &["`no-such-agent` was not found", "npm install -g @anthropic-ai/claude-code"],
-    );
 }
 
 #[test]
@@ -91,30 +60,6 @@ fn words_of_other_programs_name_the_command_that_is_meant() {
         assert_eq!(ran.code, Some(2), "{ran:?}");
         assert!(commands.iter().all(|command| ran.stderr.contains(command)), "{}", ran.stderr);
     }
-}
-
-#[test]
-fn a_folder_that_is_no_repository_is_refused_with_the_fix() {
-    let desk = Desk::with_script(hostile::well_behaved);
-    let ran = desk.command(["run", "x"]).current_dir(desk.home.path()).output().expect("towline runs");
-    let stderr = String::from_utf8_lossy(&ran.stderr);
-    assert_eq!(ran.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("git init"), "{stderr}");
-    assert_eq!(desk.state(), Vec::<String>::new());
-}
-
-#[test]
-fn a_base_that_does_not_exist_is_refused() {
-    let desk = Desk::with_script(hostile::well_behaved);
-    refused(&desk, &["run", "x", "--base", "mian"], &["mian", "main"]);
-}
-
-#[test]
-fn a_check_that_could_prove_nothing_is_refused() {
-    let desk = Desk::with_script(hostile::well_behaved);
-    refused(&desk, &["run", "x", "--check", " "], &["--check is empty"]);
-    desk.project.write("towline.toml", "[[checks]]\nname = \"a\"\nrun = \"true\"\nstdout = \"(\"\n");
-    refused(&desk, &["run", "x"], &["regular expression"]);
 }
 
 #[test]

@@ -25,7 +25,7 @@ impl Agent for Script {
     fn protocol(&self, _settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {
         Box::new(ScriptProtocol {
             prompt: context.prompt.to_owned(),
-            turn: Turn::None,
+            turn: ScriptTurn::None,
             lines: Lines::default(),
         })
     }
@@ -45,13 +45,13 @@ impl Agent for Script {
 
 struct ScriptProtocol {
     prompt: String,
-    turn: Turn,
+    turn: ScriptTurn,
     lines: Lines,
 }
 
 /// How far the agent's last turn got.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Turn {
+enum ScriptTurn {
     None,
     Running,
     Ended(TurnStop),
@@ -65,8 +65,8 @@ impl Conversation for ScriptProtocol {
     fn read(&mut self, line: &str) -> Reading {
         let event = serde_json::from_str(line).map_err(|_| Unknown("not an event".to_owned()))?;
         match &event {
-            AgentEvent::TurnStarted => self.turn = Turn::Running,
-            AgentEvent::TurnEnded(end) => self.turn = Turn::Ended(end.stop.clone()),
+            AgentEvent::TurnStarted => self.turn = ScriptTurn::Running,
+            AgentEvent::TurnEnded(end) => self.turn = ScriptTurn::Ended(end.stop.clone()),
             _ => {}
         }
         Ok(vec![Action::emit(event)])
@@ -94,14 +94,14 @@ impl ScriptProtocol {
         }
         let how = exit.how();
         let message = match &self.turn {
-            Turn::Ended(TurnStop::Done) if exit.code == Some(0) && exit.signal.is_none() => {
+            ScriptTurn::Ended(TurnStop::Done) if exit.code == Some(0) && exit.signal.is_none() => {
                 return End::Completed;
             }
-            Turn::Ended(TurnStop::Done) => format!("{how} after its turn"),
-            Turn::Ended(TurnStop::Interrupted) => format!("interrupted; {how}"),
-            Turn::Ended(TurnStop::Failed { reason, .. }) => format!("{reason}; {how}"),
-            Turn::Running => format!("{how} in the middle of a turn"),
-            Turn::None => format!("{how} before any turn"),
+            ScriptTurn::Ended(TurnStop::Done) => format!("{how} after its turn"),
+            ScriptTurn::Ended(TurnStop::Interrupted) => format!("interrupted; {how}"),
+            ScriptTurn::Ended(TurnStop::Failed { reason, .. }) => format!("{reason}; {how}"),
+            ScriptTurn::Running => format!("{how} in the middle of a turn"),
+            ScriptTurn::None => format!("{how} before any turn"),
         };
         let stderr = exit.stderr_tail.trim();
         End::Crashed { message: if stderr.is_empty() { message } else { format!("{message}: {stderr}") } }

@@ -54,7 +54,7 @@ mod tests {
 
     fn allowed(tool: &str, field: &str, value: &str) -> [bool; 2] {
         let input = json!({ field: value });
-        [Permission::Edits, Permission::ReadOnly].map(|preset| allows(preset, tool, &input, Some("/clone")))
+        [Permission::Edits, Permission::ReadOnly].map(|preset| allows(preset, tool, &input, Some("/project")))
     }
 
     #[test]
@@ -63,14 +63,14 @@ mod tests {
             ("Read", "file_path", "/etc/hosts", [true, true]),
             ("Grep", "pattern", "x", [true, true]),
             ("todowrite", "todos", "x", [true, true]),
-            ("Edit", "file_path", "/clone/src/a.rs", [true, false]),
+            ("Edit", "file_path", "/project/src/a.rs", [true, false]),
             ("Write", "file_path", "src/a.rs", [true, false]),
-            ("NotebookEdit", "notebook_path", "/clone/a.ipynb", [true, false]),
-            ("Write", "file_path", "/clone2/a.rs", [false, false]),
-            ("Write", "file_path", "/clone/../a.rs", [false, false]),
+            ("NotebookEdit", "notebook_path", "/project/a.ipynb", [true, false]),
+            ("Write", "file_path", "/project2/a.rs", [false, false]),
+            ("Write", "file_path", "/project/../a.rs", [false, false]),
             ("Write", "file_path", "", [false, false]),
             ("Write", "content", "no path", [false, false]),
-            ("Write", "file_path", "/clone/.git/hooks/post-checkout", [false, false]),
+            ("Write", "file_path", "/project/.git/hooks/post-checkout", [false, false]),
             ("Edit", "file_path", ".claude/settings.json", [false, false]),
             ("Edit", "file_path", "sub/OpenCode.json", [false, false]),
             ("Edit", "file_path", ".mcp.json", [false, false]),

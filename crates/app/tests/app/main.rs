@@ -5,4 +5,5 @@
 mod desk;
 mod draft;
 mod errors;
+mod refusals;
 mod state;

@@ -35,7 +35,7 @@ pub(super) enum Way {
 /// The client's parameters of a session.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Wanted {
+pub(super) struct WantedSession {
     #[serde(default)]
     pub(super) session_id: Option<String>,
     cwd: PathBuf,
@@ -44,7 +44,7 @@ pub(super) struct Wanted {
 }
 
 /// Opens a session and sends its details to the client.
-pub(super) async fn open(shared: &Shared, way: Way, wanted: Wanted, request: Box<RawValue>) {
+pub(super) async fn open(shared: &Shared, way: Way, wanted: WantedSession, request: Box<RawValue>) {
     match opened(shared, &way, wanted).await {
         Ok((session, records)) => {
             let id = session.id.clone();
@@ -69,7 +69,11 @@ pub(super) async fn open(shared: &Shared, way: Way, wanted: Wanted, request: Box
     }
 }
 
-async fn opened(shared: &Shared, way: &Way, wanted: Wanted) -> Result<(Arc<Session>, Vec<Record>), Refusal> {
+async fn opened(
+    shared: &Shared,
+    way: &Way,
+    wanted: WantedSession,
+) -> Result<(Arc<Session>, Vec<Record>), Refusal> {
     let settings = &shared.settings;
     let directory = existing_directory(&wanted.cwd)?;
     let servers = wanted.mcp_servers.into_iter().map(ServerParams::server).collect::<Result<_, _>>()?;

@@ -24,7 +24,7 @@ pub(super) struct Outbox {
 ///
 /// It is unbounded because pieces of an answer arrive where nothing can wait. It stays small: a turn waits for
 /// [`Outbox::flushed`] before it asks the model again, so it holds at most one answer per session.
-pub(super) type Pieces = mpsc::UnboundedReceiver<Piece>;
+pub(super) type PieceReceiver = mpsc::UnboundedReceiver<Piece>;
 
 /// What the writer receives.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ struct Asked {
 
 impl Outbox {
     /// Creates an outbox and its receiving end.
-    pub(super) fn new() -> (Self, Pieces) {
+    pub(super) fn new() -> (Self, PieceReceiver) {
         let (pieces, receiver) = mpsc::unbounded_channel();
         (Self { pieces, asked: Arc::default() }, receiver)
     }
@@ -105,7 +105,7 @@ impl Outbox {
 }
 
 /// Writes until the output is closed.
-pub(super) async fn write_out(mut pieces: Pieces, mut output: impl AsyncWrite + Unpin) {
+pub(super) async fn write_out(mut pieces: PieceReceiver, mut output: impl AsyncWrite + Unpin) {
     let mut buffer = Vec::new();
     while let Some(first) = pieces.recv().await {
         let mut waiting = Vec::new();

@@ -15,7 +15,7 @@ use towline_agent::jsonrpc::{Message, RpcRequest, read_for_server};
 use super::AcpSettings;
 use super::content::{self, Block};
 use super::model::MakeModel;
-use super::open::{self, Wanted, Way};
+use super::open::{self, WantedSession, Way};
 use super::outbox::{Outbox, write_out};
 use super::record::{Mode, Record};
 use super::rpc::{self, Refusal};
@@ -165,7 +165,7 @@ impl Server {
     }
 
     fn on_open(&mut self, id: &RawValue, method: &str, params: &RawValue) -> Result<(), Refusal> {
-        let wanted: Wanted = rpc::params(method, params)?;
+        let wanted: WantedSession = rpc::params(method, params)?;
         let named = || {
             let missing = || Refusal::invalid_params(format!("{method}: the sessionId is missing"));
             wanted.session_id.clone().ok_or_else(missing)

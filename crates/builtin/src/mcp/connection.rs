@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use towline_agent::jsonrpc::{self, Message, RpcError, RpcRequest};
 use towline_mask::is_secret_variable;
 
-use super::lines::{Line, next_line};
+use super::lines::{ServerLine, next_line};
 use super::servers::{McpServer, TOWLINE};
 use crate::child::Group;
 use crate::lock::lock;
@@ -48,23 +48,23 @@ pub(super) struct Refusal {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) name: String,
-    shared: Arc<Shared>,
+    shared: Arc<SharedConnection>,
     outbox: mpsc::Sender<Vec<u8>>,
     next_id: AtomicU64,
     _tasks: JoinSet<()>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedConnection {
     /// `None` once the server was ended.
     group: Mutex<Option<Group>>,
-    asked: Mutex<Asked>,
+    asked: Mutex<OpenCalls>,
     last_words: Mutex<Vec<u8>>,
 }
 
 /// The requests without an answer.
 #[derive(Debug)]
-enum Asked {
+enum OpenCalls {
     Open(HashMap<u64, oneshot::Sender<Result<Value, Refusal>>>),
     /// No answer will come any more, for this reason.
     Closed(String),
@@ -78,9 +78,9 @@ impl Connection {
         let (Some(stdin), Some(stdout), Some(stderr)) = group.take_pipes() else {
             return Err("it has no pipes".to_owned());
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedConnection {
             group: Mutex::new(Some(group)),
-            asked: Mutex::new(Asked::Open(HashMap::new())),
+            asked: Mutex::new(OpenCalls::Open(HashMap::new())),
             last_words: Mutex::default(),
         });
         let (outbox, inbox) = mpsc::channel(WAITING);
@@ -97,8 +97,8 @@ impl Connection {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         match &mut *lock(&self.shared.asked) {
-            Asked::Open(asked) => asked.insert(id, answer),
-            Asked::Closed(why) => return Err(Refusal { code: None, why: why.clone() }),
+            OpenCalls::Open(asked) => asked.insert(id, answer),
+            OpenCalls::Closed(why) => return Err(Refusal { code: None, why: why.clone() }),
         };
         let _waiting = Waiting { connection: self, id };
         let message = jsonrpc::request(id, method, params);
@@ -132,7 +132,7 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let Asked::Open(asked) = &mut *lock(&self.connection.shared.asked) else { return };
+        let OpenCalls::Open(asked) = &mut *lock(&self.connection.shared.asked) else { return };
         if asked.remove(&self.id).is_some() {
             let params = json!({"requestId": self.id, "reason": "nobody waits for it any more"});
             let message = jsonrpc::notification("notifications/cancelled", params);
@@ -142,7 +142,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Shared {
+impl SharedConnection {
     fn last_words(&self) -> String {
         let words = String::from_utf8_lossy(&lock(&self.last_words)).into_owned();
         match words.trim() {
@@ -159,7 +159,7 @@ impl Shared {
     }
 
     fn answer(&self, id: u64, answer: Result<Value, Refusal>) {
-        let Asked::Open(asked) = &mut *lock(&self.asked) else { return };
+        let OpenCalls::Open(asked) = &mut *lock(&self.asked) else { return };
         if let Some(waiting) = asked.remove(&id) {
             // The receiver may have been dropped just now.
             let _ = waiting.send(answer);
@@ -167,9 +167,9 @@ impl Shared {
     }
 
     /// Answers all pending requests.
-    fn refuse_all(&self, why: &str, then: Asked) {
+    fn refuse_all(&self, why: &str, then: OpenCalls) {
         let before = std::mem::replace(&mut *lock(&self.asked), then);
-        if let Asked::Open(asked) = before {
+        if let OpenCalls::Open(asked) = before {
             for waiting in asked.into_values() {
                 let _ = waiting.send(Err(Refusal { code: None, why: why.to_owned() }));
             }
@@ -187,7 +187,7 @@ impl Shared {
         }
         let _ = timeout(ENDING, silence).await;
         let why = format!("the server has ended{how}{}", self.last_words());
-        self.refuse_all(&why, Asked::Closed(why.clone()));
+        self.refuse_all(&why, OpenCalls::Closed(why.clone()));
     }
 }
 
@@ -225,7 +225,11 @@ async fn write(mut stdin: ChildStdin, mut inbox: mpsc::Receiver<Vec<u8>>) {
     }
 }
 
-async fn keep_last_words(mut stderr: ChildStderr, shared: Arc<Shared>, silent: oneshot::Sender<()>) {
+async fn keep_last_words(
+    mut stderr: ChildStderr,
+    shared: Arc<SharedConnection>,
+    silent: oneshot::Sender<()>,
+) {
     let mut buffer = vec![0; 8 * 1024];
     while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
         shared.heard(&buffer[..length]);
@@ -236,25 +240,25 @@ async fn keep_last_words(mut stderr: ChildStderr, shared: Arc<Shared>, silent: o
 /// Reads until the server closes its output.
 async fn listen(
     stdout: ChildStdout,
-    shared: Arc<Shared>,
+    shared: Arc<SharedConnection>,
     outbox: mpsc::Sender<Vec<u8>>,
     silence: oneshot::Receiver<()>,
 ) {
     let mut stdout = BufReader::new(stdout);
     while let Ok(Some(line)) = next_line(&mut stdout, LONGEST_LINE).await {
         match line {
-            Line::Whole(line) => on_line(&line, &shared, &outbox),
-            Line::TooLong => {
+            ServerLine::Whole(line) => on_line(&line, &shared, &outbox),
+            ServerLine::TooLong => {
                 let why =
                     format!("the server sent a line of more than {LONGEST_LINE} bytes, which was not read");
-                shared.refuse_all(&why, Asked::Open(HashMap::new()));
+                shared.refuse_all(&why, OpenCalls::Open(HashMap::new()));
             }
         }
     }
     shared.close(silence).await;
 }
 
-fn on_line(line: &[u8], shared: &Shared, outbox: &mpsc::Sender<Vec<u8>>) {
+fn on_line(line: &[u8], shared: &SharedConnection, outbox: &mpsc::Sender<Vec<u8>>) {
     let Some(message) = str::from_utf8(line).ok().and_then(jsonrpc::read) else {
         // A line that is no message may be an error message.
         shared.heard(line);

@@ -5,7 +5,7 @@ use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum ServerLine {
     /// A complete line, without its end.
     Whole(Vec<u8>),
     /// A line above the limit, which was discarded.
@@ -16,7 +16,7 @@ pub(super) enum Line {
 pub(super) async fn next_line(
     reader: &mut (impl AsyncBufRead + Unpin),
     longest: usize,
-) -> io::Result<Option<Line>> {
+) -> io::Result<Option<ServerLine>> {
     let mut line = Vec::new();
     let mut length = 0;
     loop {
@@ -36,7 +36,7 @@ pub(super) async fn next_line(
         let used = piece.len() + usize::from(end.is_some());
         reader.consume(used);
         if is_last {
-            return Ok(Some(if length <= longest { Line::Whole(line) } else { Line::TooLong }));
+            return Ok(Some(if length <= longest { ServerLine::Whole(line) } else { ServerLine::TooLong }));
         }
     }
 }
@@ -49,14 +49,14 @@ mod tests {
 
     #[tokio::test]
     async fn lines_are_the_same_however_they_are_read_and_never_longer_than_allowed() {
-        let whole = |text: &str| Line::Whole(text.as_bytes().to_vec());
+        let whole = |text: &str| ServerLine::Whole(text.as_bytes().to_vec());
         for size in 1..20 {
             let mut reader = BufReader::with_capacity(size, &b"one\n\ntoolong\nlast"[..]);
             let mut got = Vec::new();
             while let Some(line) = next_line(&mut reader, 4).await.unwrap() {
                 got.push(line);
             }
-            assert_eq!(got, [whole("one"), whole(""), Line::TooLong, whole("last")]);
+            assert_eq!(got, [whole("one"), whole(""), ServerLine::TooLong, whole("last")]);
         }
     }
 }

@@ -13,13 +13,13 @@ use super::{BadScript, ScriptError};
 /// Turns to play, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    turns: Vec<Turn>,
+    turns: Vec<ScriptTurn>,
 }
 
 /// The steps for one prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Turn {
+pub(super) struct ScriptTurn {
     /// The text that a prompt must contain for this turn to be played.
     when: Option<String>,
     #[serde(default, rename = "step")]
@@ -77,13 +77,13 @@ impl Script {
 
     /// The turn for this prompt, with its index: the first one from `next` on that fits, or else the last one that
     /// fits at all.
-    pub(super) fn turn_for(&self, prompt: &str, next: usize) -> Option<(usize, &Turn)> {
+    pub(super) fn turn_for(&self, prompt: &str, next: usize) -> Option<(usize, &ScriptTurn)> {
         let mut fitting = self.turns.iter().enumerate().filter(|(_, turn)| turn.fits(prompt));
         fitting.clone().find(|(place, _)| *place >= next).or_else(|| fitting.next_back())
     }
 }
 
-impl Turn {
+impl ScriptTurn {
     fn fits(&self, prompt: &str) -> bool {
         self.when.as_ref().is_none_or(|text| prompt.contains(text.as_str()))
     }
@@ -94,7 +94,7 @@ impl Turn {
 #[serde(deny_unknown_fields)]
 struct ScriptFile {
     #[serde(default)]
-    turn: Vec<Turn>,
+    turn: Vec<ScriptTurn>,
 }
 
 /// A step in the file: a table with exactly one key.
@@ -252,7 +252,10 @@ mod tests {
             Step::Exit(3),
             Step::Raw("j".into()),
         ];
-        let turns = vec![Turn { when: Some("hello".into()), steps }, Turn { when: None, steps: Vec::new() }];
+        let turns = vec![
+            ScriptTurn { when: Some("hello".into()), steps },
+            ScriptTurn { when: None, steps: Vec::new() },
+        ];
         assert_eq!(script, Ok(Script { turns }));
     }
 

@@ -10,7 +10,7 @@ use towline_core::{
     AgentEvent, MicroUsd, Role, SessionStarted, ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop, Usage,
 };
 
-use super::format::{Step, Turn};
+use super::format::{ScriptTurn, Step};
 use super::session::{Memory, Progress};
 use super::{Script, ScriptError, ScriptSession, command};
 
@@ -125,14 +125,14 @@ struct Call {
 }
 
 /// The result of a tool call.
-struct Outcome {
+struct StepOutcome {
     status: ToolStatus,
     output: Option<String>,
     exit_code: Option<i32>,
 }
 
 impl<W: Write> Stage<'_, W> {
-    fn play(&mut self, turn: &Turn) -> Result<Played, ScriptError> {
+    fn play(&mut self, turn: &ScriptTurn) -> Result<Played, ScriptError> {
         for (place, step) in turn.steps.iter().enumerate() {
             let id = format!("call-{}-{}", self.turn, place + 1);
             match step {
@@ -176,7 +176,7 @@ impl<W: Write> Stage<'_, W> {
             paths: Vec::new(),
         };
         self.call(id, call, |cwd| match command::run(command, cwd) {
-            Ok(end) => Outcome {
+            Ok(end) => StepOutcome {
                 status: if end.code == Some(0) { ToolStatus::Ok } else { ToolStatus::Failed },
                 output: Some(end.output),
                 exit_code: end.code,
@@ -190,7 +190,7 @@ impl<W: Write> Stage<'_, W> {
         &mut self,
         id: String,
         call: Call,
-        make: impl FnOnce(&Path) -> Outcome,
+        make: impl FnOnce(&Path) -> StepOutcome,
     ) -> Result<(), ScriptError> {
         let mut tool = ToolUse {
             id,
@@ -204,7 +204,7 @@ impl<W: Write> Stage<'_, W> {
             paths: call.paths,
         };
         self.emit(&AgentEvent::Tool(tool.clone()))?;
-        Outcome { status: tool.status, output: tool.output, exit_code: tool.exit_code } = make(self.cwd);
+        StepOutcome { status: tool.status, output: tool.output, exit_code: tool.exit_code } = make(self.cwd);
         self.emit(&AgentEvent::Tool(tool))
     }
 
@@ -244,7 +244,7 @@ fn edit(name: &'static str, title: String, input: Value, path: &str) -> Call {
     Call { tool: ToolKind::Edit, name, title, input, paths: vec![path.to_owned()] }
 }
 
-impl From<io::Result<()>> for Outcome {
+impl From<io::Result<()>> for StepOutcome {
     fn from(result: io::Result<()>) -> Self {
         match result {
             Ok(()) => Self { status: ToolStatus::Ok, output: None, exit_code: None },

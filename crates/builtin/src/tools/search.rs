@@ -67,7 +67,7 @@ pub(super) fn search(places: &Places, arguments: &Arguments, patience: &Patience
     } else if place.is_dir() {
         for entry in walk::below(&place, places, Depth::All) {
             if patience.is_over() {
-                found.end = Some(End::TooLong);
+                found.end = Some(SearchEnd::TooLong);
             }
             if found.end.is_some() {
                 break;
@@ -86,7 +86,7 @@ pub(super) fn search(places: &Places, arguments: &Arguments, patience: &Patience
 
 /// Why a search ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum SearchEnd {
     TooMany,
     TooLong,
 }
@@ -97,7 +97,7 @@ struct Found<'a> {
     patience: &'a Patience,
     output: String,
     matches: usize,
-    end: Option<End>,
+    end: Option<SearchEnd>,
 }
 
 impl Found<'_> {
@@ -108,12 +108,12 @@ impl Found<'_> {
         while let Ok(Some(line)) = lines.next() {
             number += 1;
             if number % LINES_AT_ONCE == 0 && self.patience.is_over() {
-                self.end = Some(End::TooLong);
+                self.end = Some(SearchEnd::TooLong);
                 return;
             }
             let Some(at) = self.expression.find(line.bytes) else { continue };
             if self.matches == MOST {
-                self.end = Some(End::TooMany);
+                self.end = Some(SearchEnd::TooMany);
                 return;
             }
             self.matches += 1;
@@ -127,10 +127,10 @@ impl Found<'_> {
         let words = match self.end {
             None if self.matches == 0 => "(no line matches)".to_owned(),
             None => format!("({found})"),
-            Some(End::TooMany) => {
+            Some(SearchEnd::TooMany) => {
                 format!("({found}, and there are more; narrow `pattern`, `path` or `include`)")
             }
-            Some(End::TooLong) => {
+            Some(SearchEnd::TooLong) => {
                 format!("({found}; not all was searched, since it took too long; narrow `path` or `include`)")
             }
         };

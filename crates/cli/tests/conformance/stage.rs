@@ -93,7 +93,7 @@ impl Stage {
         rules: impl FnOnce(&Path) -> Vec<Rule>,
     ) -> Self {
         let desk = Desk::new();
-        let rules = rules(&desk.project.path());
+        let rules = rules(desk.project.path());
         Self::at(desk, subject, rules, &[])
     }
 

@@ -11,7 +11,7 @@ use towline_core::{AgentEvent, MessageNo};
 
 use super::protocol::{AcpProtocol, Purpose, Stage};
 use super::sent::{self, Block};
-use super::turn::Whose;
+use super::turn::TurnOwner;
 use crate::protocol::Action;
 
 /// Asks an agent to end its turn.
@@ -19,12 +19,12 @@ pub(super) const CANCEL: &str = "session/cancel";
 
 /// The operator's messages.
 #[derive(Debug, Default)]
-pub(super) struct OperatorMessages {
+pub(super) struct AcpOperatorMessages {
     received: BTreeSet<MessageNo>,
     waiting: VecDeque<(MessageNo, String)>,
 }
 
-impl OperatorMessages {
+impl AcpOperatorMessages {
     /// Whether all of them were sent.
     pub(super) fn are_sent(&self) -> bool {
         self.waiting.is_empty()
@@ -44,7 +44,7 @@ impl AcpProtocol {
         self.stage = Stage::Prompted;
         let more = self.system_append.take();
         let blocks: Vec<Block<'_>> = more.iter().chain([&text]).map(|text| Block::text(text)).collect();
-        self.begin_turn(Whose::Prompt);
+        self.begin_turn(TurnOwner::Prompt);
         let mut actions = vec![Action::emit(AgentEvent::TurnStarted)];
         actions.extend(self.send_message("prompt", Purpose::Prompt, &blocks));
         actions
@@ -56,7 +56,7 @@ impl AcpProtocol {
             return None;
         }
         let (message, text) = self.operator_messages.waiting.pop_front()?;
-        self.begin_turn(Whose::Operator(message));
+        self.begin_turn(TurnOwner::Operator(message));
         self.send_message(&name(message), Purpose::Message(message), &[Block::text(&text)])
     }
 

@@ -9,14 +9,14 @@ use towline_core::{End, MicroUsd, SessionId, SessionPlan, Usage, Words};
 
 use super::builtin;
 use super::classify::{Evidence, Failed, Outcome, classify};
-use super::input::{CANCEL, OperatorMessages};
+use super::input::{AcpOperatorMessages, CANCEL};
 use super::opening::{Preparation, Way};
 use super::preset::{Mode, Preset};
-use super::requests::Pending;
+use super::requests::PendingRequest;
 use super::speech::Speech;
-use super::tools::Call;
+use super::tools::AcpCall;
 use super::turn::Turn;
-use super::usage::UsageLedger;
+use super::usage::AcpUsageLedger;
 use super::{updates, wire};
 use crate::json::Lenient;
 use crate::jsonrpc::{self, Incoming, Peer, RpcError};
@@ -74,22 +74,22 @@ pub(super) struct AcpProtocol {
     pub(super) preparations: VecDeque<Preparation>,
     /// Whether the agent has a slash command that summarises the conversation.
     pub(super) has_compact_command: bool,
-    pub(super) operator_messages: OperatorMessages,
+    pub(super) operator_messages: AcpOperatorMessages,
     pub(super) turn: Turn,
     pub(super) speech: Speech,
     /// Tool calls of this turn, by id.
-    pub(super) calls: HashMap<String, Call>,
+    pub(super) calls: HashMap<String, AcpCall>,
     /// Ids of tool calls that were denied.
     pub(super) denied: HashSet<String>,
     /// Requests that wait for a person, by id.
-    pub(super) pending: BTreeMap<String, Pending>,
+    pub(super) pending: BTreeMap<String, PendingRequest>,
     /// Requests that were answered before the conversation was read again, with their answers, by id.
     pub(super) answered: HashMap<String, Value>,
     /// Whether the agent was asked to end its turn before the conversation was read again.
     pub(super) was_interrupted: bool,
     /// The cost of the session before this attempt, if known.
     pub(super) cost_before: Option<MicroUsd>,
-    pub(super) usage: UsageLedger,
+    pub(super) usage: AcpUsageLedger,
     pub(super) evidence: Evidence,
     pub(super) lines: Lines,
 }
@@ -118,7 +118,7 @@ impl AcpProtocol {
             model_option: None,
             preparations: VecDeque::new(),
             has_compact_command: false,
-            operator_messages: OperatorMessages::default(),
+            operator_messages: AcpOperatorMessages::default(),
             turn: Turn::default(),
             speech: Speech::default(),
             calls: HashMap::new(),
@@ -127,7 +127,7 @@ impl AcpProtocol {
             answered: HashMap::new(),
             was_interrupted: false,
             cost_before: None,
-            usage: UsageLedger::new(),
+            usage: AcpUsageLedger::new(),
             evidence: Evidence::default(),
             lines: Lines::default(),
         }

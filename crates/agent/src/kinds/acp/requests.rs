@@ -17,7 +17,7 @@ use crate::protocol::Action;
 
 /// A request that waits for a person.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingRequest {
     id: Box<RawValue>,
     what: Waiting,
 }
@@ -160,7 +160,7 @@ impl AcpProtocol {
                 Waiting::Permission { .. } | Waiting::Form(_) => {}
             }
         } else if waits {
-            self.pending.insert(key.clone(), Pending { id: id.to_owned(), what });
+            self.pending.insert(key.clone(), PendingRequest { id: id.to_owned(), what });
         }
         let request = waits.then_some(key);
         Action::emit(AgentEvent::Asked(Ask { request, about, default: None, patience: None }))

@@ -19,7 +19,7 @@ const PATH_FIELDS: [&str; 6] =
 
 /// All that is known about a call.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Call {
+pub(super) struct AcpCall {
     own_name: String,
     title: String,
     kind: String,
@@ -45,7 +45,7 @@ pub(super) struct Ruled {
     pub(super) further: Vec<Value>,
 }
 
-impl Call {
+impl AcpCall {
     /// Merges an update into the call.
     pub(super) fn learn(&mut self, id: &str, preset: Preset, news: &mut wire::Update<'_>) {
         if self.own_name.is_empty() {

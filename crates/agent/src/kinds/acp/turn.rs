@@ -12,7 +12,7 @@ use crate::protocol::Action;
 
 /// Whose message a turn answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum TurnOwner {
     Prompt,
     Operator(MessageNo),
 }
@@ -29,10 +29,10 @@ pub(super) struct Turn {
 }
 
 impl AcpProtocol {
-    pub(super) fn begin_turn(&mut self, whose: Whose) {
+    pub(super) fn begin_turn(&mut self, whose: TurnOwner) {
         let unheard = match whose {
-            Whose::Prompt => None,
-            Whose::Operator(message) => Some(message),
+            TurnOwner::Prompt => None,
+            TurnOwner::Operator(message) => Some(message),
         };
         self.turn = Turn { unheard, ..Turn::default() };
         self.evidence.in_turn = true;

@@ -7,7 +7,7 @@ use super::wire::{self, AnswerUsage, Prompted, TurnUsage, UsageMeta};
 
 /// The usage of one conversation.
 #[derive(Debug)]
-pub(super) struct UsageLedger {
+pub(super) struct AcpUsageLedger {
     /// The part of the session's cost that is already counted; unknown for a resumed session.
     counted: Option<MicroUsd>,
     /// The cost of the whole session.
@@ -18,7 +18,7 @@ pub(super) struct UsageLedger {
     reports_live: bool,
 }
 
-impl UsageLedger {
+impl AcpUsageLedger {
     /// The usage of a new session.
     pub(super) const fn new() -> Self {
         Self {

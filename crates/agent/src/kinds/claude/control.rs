@@ -67,7 +67,7 @@ struct SentInner {
 
 /// A request that waits for a person.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingControl {
     tool: String,
     /// The id of the tool call.
     call: String,
@@ -76,7 +76,7 @@ pub(super) struct Pending {
     questions: Vec<String>,
 }
 
-impl Pending {
+impl PendingControl {
     /// The input with the answers where the tool expects them.
     fn answered(&self, answers: &[String]) -> Option<Box<RawValue>> {
         let mut input: serde_json::Map<String, Value> = serde_json::from_str(self.input.get()).ok()?;
@@ -179,7 +179,7 @@ impl ClaudeProtocol {
         } else if waits {
             let tool = wire::text(&request.tool_name).to_owned();
             let input = request.input.unwrap_or(RawValue::NULL).to_owned();
-            self.pending.insert(id.to_owned(), Pending { tool, call, input, questions });
+            self.pending.insert(id.to_owned(), PendingControl { tool, call, input, questions });
         }
         let request = waits.then(|| id.to_owned());
         vec![Action::emit(AgentEvent::Asked(Ask { request, about, default: None, patience: None }))]

@@ -20,7 +20,7 @@ const FROM_NAME: u8 = b'5';
 
 /// The operator's messages.
 #[derive(Debug)]
-pub(super) struct OperatorMessages {
+pub(super) struct ClaudeOperatorMessages {
     attempt: AttemptId,
     received: BTreeSet<MessageNo>,
     heard: BTreeSet<MessageNo>,
@@ -28,7 +28,7 @@ pub(super) struct OperatorMessages {
     held: Vec<(MessageNo, String)>,
 }
 
-impl OperatorMessages {
+impl ClaudeOperatorMessages {
     pub(super) const fn new(attempt: AttemptId) -> Self {
         Self { attempt, received: BTreeSet::new(), heard: BTreeSet::new(), held: Vec::new() }
     }

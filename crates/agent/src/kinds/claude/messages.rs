@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use towline_core::{AgentEvent, Role, ToolStatus};
 
 use super::protocol::ClaudeProtocol;
-use super::tools::{self, Call};
+use super::tools::{self, ClaudeCall};
 use super::wire::{self, Block, Content, MessageLine};
 use crate::lines::{Reading, Unknown};
 use crate::protocol::Action;
@@ -74,7 +74,7 @@ impl ClaudeProtocol {
         let (id, name) = (wire::text(&block.id), wire::text(&block.name));
         let input = block.input.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or(Value::Null);
         let forbidden_by = self.rules.denying(name, &input, self.directory.as_deref());
-        let call = Call::new(name, &input, forbidden_by);
+        let call = ClaudeCall::new(name, &input, forbidden_by);
         let plan = tools::plan(name, &input);
         let begun = call.begun(id, input);
         self.calls.insert(id.to_owned(), call);
@@ -119,7 +119,7 @@ impl ClaudeProtocol {
 
     fn on_tool_result(&mut self, block: &Block<'_>, structured: Option<&RawValue>) -> AgentEvent {
         let id = wire::text(&block.tool_use_id);
-        let call = self.calls.remove(id).unwrap_or_else(Call::unknown);
+        let call = self.calls.remove(id).unwrap_or_else(ClaudeCall::unknown);
         let output = plain_text(block.content);
         let status =
             if self.denied.contains(id) || (block.is_error == Some(true) && output.contains(NOT_GRANTED)) {

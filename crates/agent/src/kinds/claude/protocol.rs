@@ -13,10 +13,10 @@ use towline_core::{End, Outcome, SessionId, SessionPlan, Usage};
 
 use super::classify::{Evidence, classify};
 use super::compaction::Compaction;
-use super::control::Pending;
-use super::input::OperatorMessages;
-use super::tools::Call;
-use super::usage::UsageLedger;
+use super::control::PendingControl;
+use super::input::ClaudeOperatorMessages;
+use super::tools::ClaudeCall;
+use super::usage::ClaudeUsageLedger;
 use super::wire;
 use crate::lines::{Conversation, Lines, Reading, Unknown, decode, frame_type, line};
 use crate::permission::Rules;
@@ -28,7 +28,7 @@ pub(super) struct ClaudeProtocol {
     pub(super) prompt: String,
     /// The summary before the prompt, until it is over.
     pub(super) compaction: Option<Compaction>,
-    pub(super) operator_messages: OperatorMessages,
+    pub(super) operator_messages: ClaudeOperatorMessages,
     pub(super) asked: SessionPlan,
     pub(super) rules: Rules,
     pub(super) session: Option<SessionId>,
@@ -41,18 +41,18 @@ pub(super) struct ClaudeProtocol {
     pub(super) turn_is_reported: bool,
     interrupts: u32,
     /// Running tool calls, by id.
-    pub(super) calls: HashMap<String, Call>,
+    pub(super) calls: HashMap<String, ClaudeCall>,
     /// Ids of tool calls that were denied.
     pub(super) denied: HashSet<String>,
     /// Requests that a person answered before the conversation was read again, with the outcome, by id.
     pub(super) answered: HashMap<String, Outcome>,
     /// Requests that wait for a person, by id.
-    pub(super) pending: BTreeMap<String, Pending>,
+    pub(super) pending: BTreeMap<String, PendingControl>,
     /// Ids of tool calls that a person decides about. The agent's own report of such a decision is ignored.
     pub(super) put_to_person: HashSet<String>,
     /// Running background tasks: descriptions by id.
     pub(super) background: BTreeMap<String, String>,
-    pub(super) usage: UsageLedger,
+    pub(super) usage: ClaudeUsageLedger,
     pub(super) evidence: Evidence,
     pub(super) lines: Lines,
 }
@@ -63,7 +63,7 @@ impl ClaudeProtocol {
         Self {
             prompt: context.prompt.to_owned(),
             compaction: context.compact.map(Compaction::new),
-            operator_messages: OperatorMessages::new(context.attempt),
+            operator_messages: ClaudeOperatorMessages::new(context.attempt),
             asked: context.session.clone(),
             rules: Rules::of(settings, context.permitted),
             session: None,
@@ -78,7 +78,7 @@ impl ClaudeProtocol {
             pending: BTreeMap::new(),
             put_to_person: HashSet::new(),
             background: BTreeMap::new(),
-            usage: UsageLedger::default(),
+            usage: ClaudeUsageLedger::default(),
             evidence: Evidence {
                 provider: context.provider.map(str::to_owned),
                 asked_to_resume,

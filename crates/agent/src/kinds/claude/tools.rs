@@ -7,7 +7,7 @@ use crate::text;
 
 /// A call that has begun. Its result has only its id.
 #[derive(Debug, Clone)]
-pub(super) struct Call {
+pub(super) struct ClaudeCall {
     pub(super) kind: ToolKind,
     pub(super) name: String,
     pub(super) title: String,
@@ -16,7 +16,7 @@ pub(super) struct Call {
     pub(super) forbidden_by: Option<String>,
 }
 
-impl Call {
+impl ClaudeCall {
     pub(super) fn new(name: &str, input: &Value, forbidden_by: Option<String>) -> Self {
         let (title, paths) = (title(name, input), paths(input));
         Self { kind: kind(name), name: name.to_owned(), title, paths, forbidden_by }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn long_input_and_output_are_cut_but_the_exit_code_is_not_lost() {
-        let call = Call::new("Bash", &json!({"command": "make"}), None);
+        let call = ClaudeCall::new("Bash", &json!({"command": "make"}), None);
         let output = format!("Exit code 2\n{}end", "x".repeat(9_000));
         let AgentEvent::Tool(tool) = call.ended("t", ToolStatus::Failed, &output) else {
             panic!("no tool event")

@@ -16,7 +16,7 @@ use towline_core::{AgentEvent, MicroUsd, Tokens, Usage};
 use super::wire;
 
 #[derive(Debug, Default)]
-pub(super) struct UsageLedger {
+pub(super) struct ClaudeUsageLedger {
     /// The counted usage of each message, by its id.
     messages: HashMap<String, Usage>,
     /// The message being written in each thread, because the stream does not repeat its id. The main thread is "".
@@ -36,7 +36,7 @@ pub(super) struct UsageLedger {
 /// The thread of the main conversation.
 const MAIN: &str = "";
 
-impl UsageLedger {
+impl ClaudeUsageLedger {
     /// Counts a message with an id, seen whole or at its start.
     pub(super) fn saw(&mut self, parent: Option<&str>, message: &wire::Message<'_>) -> Option<AgentEvent> {
         let id = wire::text(&message.id);
@@ -202,7 +202,11 @@ mod tests {
         json!({"id": id, "model": "m", "usage": {"input_tokens": input, "output_tokens": output}}).to_string()
     }
 
-    fn saw(ledger: &mut UsageLedger, parent: Option<&str>, message: &str) -> Option<(u64, u64, Option<u64>)> {
+    fn saw(
+        ledger: &mut ClaudeUsageLedger,
+        parent: Option<&str>,
+        message: &str,
+    ) -> Option<(u64, u64, Option<u64>)> {
         shown(ledger.saw(parent, &serde_json::from_str(message).expect("a message")))
     }
 
@@ -221,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_message_is_counted_once_however_often_it_is_shown() {
-        let mut ledger = UsageLedger::default();
+        let mut ledger = ClaudeUsageLedger::default();
         let first = message("a", 100, 1);
         assert_eq!(saw(&mut ledger, None, &first), Some((100, 1, Some(101))));
         assert_eq!(saw(&mut ledger, None, &first), None);
@@ -233,7 +237,7 @@ mod tests {
 
     #[test]
     fn threads_do_not_mix_and_only_the_main_one_fills_the_context() {
-        let mut ledger = UsageLedger::default();
+        let mut ledger = ClaudeUsageLedger::default();
         saw(&mut ledger, None, &message("a", 100, 1));
         assert_eq!(saw(&mut ledger, Some("t"), &message("b", 50, 1)), Some((50, 1, None)));
         let final_count = wire::Usage { output_tokens: Some(20), ..wire::Usage::default() };
@@ -244,7 +248,7 @@ mod tests {
 
     #[test]
     fn totals_correct_all_models_and_never_reduce_the_count() {
-        let mut ledger = UsageLedger::default();
+        let mut ledger = ClaudeUsageLedger::default();
         saw(&mut ledger, None, &message("a", 100, 1));
         let totals = models(json!({
             "big": {"inputTokens": 90, "outputTokens": 20, "contextWindow": 1_000_000},
@@ -266,7 +270,7 @@ mod tests {
     fn five_attempts(totals: impl Fn(u64) -> (Value, Option<Value>)) -> Usage {
         let mut all = Usage::default();
         for attempt in 1..=5 {
-            let mut ledger = UsageLedger::default();
+            let mut ledger = ClaudeUsageLedger::default();
             ledger.used_before(all);
             let (of_all, since_last) = totals(attempt);
             let of_all = models(of_all);
@@ -301,7 +305,7 @@ mod tests {
 
     #[test]
     fn later_results_of_a_process_have_the_same_past_as_its_first() {
-        let mut ledger = UsageLedger::default();
+        let mut ledger = ClaudeUsageLedger::default();
         ledger.used_before(Usage { input: Tokens(10), ..Usage::default() });
         let mut counted = |id: &str, total: u64| {
             let seen = saw(&mut ledger, None, &message(id, 5, 0)).map_or(0, |(input, ..)| input);

@@ -18,17 +18,17 @@ use crate::text;
 
 /// A request that waits for a person.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingApproval {
     id: Box<RawValue>,
     /// The conversation that it belongs to.
     pub(super) thread: String,
     tool: String,
-    form: Form,
+    form: ApprovalForm,
 }
 
 /// The form of a request's answer.
 #[derive(Debug)]
-enum Form {
+enum ApprovalForm {
     /// A command or a change of files.
     Decision,
     Elicitation,
@@ -37,7 +37,7 @@ enum Form {
     Questions(Vec<String>),
 }
 
-impl Form {
+impl ApprovalForm {
     fn allowing(&self) -> Value {
         match self {
             Self::Decision => json!({"decision": "accept"}),
@@ -77,7 +77,7 @@ struct Wanted {
     /// All of its arguments.
     input: Value,
     title: String,
-    form: Form,
+    form: ApprovalForm,
 }
 
 impl CodexProtocol {
@@ -117,7 +117,7 @@ impl CodexProtocol {
         let title = text::whole(title.unwrap_or(tool));
         let ruling = self.rules.ruling(tool, &input, Some(&self.directory));
         let tool = tool.to_owned();
-        let wanted = Wanted { thread: wanted.thread_id, tool, input, title, form: Form::Decision };
+        let wanted = Wanted { thread: wanted.thread_id, tool, input, title, form: ApprovalForm::Decision };
         Ok(self.settle(request.id, wanted, ruling))
     }
 
@@ -138,7 +138,7 @@ impl CodexProtocol {
         let mut ruled = inputs;
         ruled.extend(changes.iter().filter_map(|change| Some(("Write", tools::move_input(change)?))));
         let ruling = self.ruling_of_changes(&ruled, &tool, &input);
-        let wanted = Wanted { thread: wanted.thread_id, tool, input, title, form: Form::Decision };
+        let wanted = Wanted { thread: wanted.thread_id, tool, input, title, form: ApprovalForm::Decision };
         Ok(self.settle(request.id, wanted, ruling))
     }
 
@@ -166,7 +166,7 @@ impl CodexProtocol {
         let tool = "Permissions".to_owned();
         let ruling = self.rules.ruling(&tool, &wanted.permissions, Some(&self.directory));
         let title = text::one_line(&wanted.permissions.to_string());
-        let form = Form::Grant(wanted.permissions.clone());
+        let form = ApprovalForm::Grant(wanted.permissions.clone());
         let wanted = Wanted { thread: wanted.thread_id, tool, input: wanted.permissions, title, form };
         Ok(self.settle(request.id, wanted, ruling))
     }
@@ -176,7 +176,7 @@ impl CodexProtocol {
         let server = wanted.server_name;
         let meta = wanted.meta.filter(|meta| meta.codex_approval_kind.as_deref() == Some("mcp_tool_call"));
         let Some(meta) = meta else {
-            let refused = self.lines.write(answer(request.id, Form::Elicitation.denying("")));
+            let refused = self.lines.write(answer(request.id, ApprovalForm::Elicitation.denying("")));
             let notice = self.notice(format!(
                 "the MCP server `{server}` asked for input that cannot be shown, and was refused: {}",
                 text::one_line(&wanted.message)
@@ -192,7 +192,7 @@ impl CodexProtocol {
             .map_or_else(|| tools::mcp_name(&server, "unknown"), |open| open.tool.name.clone());
         let ruling = self.rules.ruling(&tool, &meta.tool_params, Some(&self.directory));
         let title = text::one_line(&wanted.message);
-        let form = Form::Elicitation;
+        let form = ApprovalForm::Elicitation;
         let wanted = Wanted { thread: wanted.thread_id, tool, input: meta.tool_params, title, form };
         Ok(self.settle(request.id, wanted, ruling))
     }
@@ -203,7 +203,8 @@ impl CodexProtocol {
             return Err(Unknown(request.method.to_owned()));
         }
         let parts = wanted.questions.iter().map(part).collect();
-        let form = Form::Questions(wanted.questions.into_iter().map(|question| question.id).collect());
+        let form =
+            ApprovalForm::Questions(wanted.questions.into_iter().map(|question| question.id).collect());
         let tool = "AskUserQuestion".to_owned();
         Ok(self.ask(request.id, wanted.thread_id, tool, form, About::Choice { parts }))
     }
@@ -225,10 +226,17 @@ impl CodexProtocol {
     }
 
     /// Leaves a request to a person. It does not wait if the agent no longer accepts input.
-    fn ask(&mut self, id: &RawValue, thread: String, tool: String, form: Form, about: About) -> Vec<Action> {
+    fn ask(
+        &mut self,
+        id: &RawValue,
+        thread: String,
+        tool: String,
+        form: ApprovalForm,
+        about: About,
+    ) -> Vec<Action> {
         let request = self.lines.listens().then(|| name(id));
         if let Some(request) = &request {
-            let pending = Pending { id: id.to_owned(), thread, tool, form };
+            let pending = PendingApproval { id: id.to_owned(), thread, tool, form };
             self.pending.insert(request.clone(), pending);
         }
         vec![Action::emit(AgentEvent::Asked(Ask { request, about, default: None, patience: None }))]
@@ -237,7 +245,7 @@ impl CodexProtocol {
     /// Sends a person's answer.
     pub(super) fn on_answer(&mut self, request: &str, reply: Reply) -> Vec<Action> {
         let Some(pending) = self.pending.remove(request) else { return Vec::new() };
-        let is_question = matches!(pending.form, Form::Questions(_));
+        let is_question = matches!(pending.form, ApprovalForm::Questions(_));
         let (result, words) = match reply {
             Reply::Allowed | Reply::Always => (pending.form.allowing(), String::new()),
             Reply::Chosen { answers } if is_question => (pending.form.answering(&answers), String::new()),

@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use towline_core::{AgentEvent, MessageNo};
 
-use super::opening::{Purpose, Stage, text_input};
+use super::opening::{CodexPurpose, CodexStage, text_input};
 use super::protocol::CodexProtocol;
 use crate::protocol::Action;
 
 /// The operator's messages.
 #[derive(Debug, Default)]
-pub(super) struct OperatorMessages {
+pub(super) struct CodexOperatorMessages {
     received: BTreeSet<MessageNo>,
     heard: BTreeSet<MessageNo>,
     /// Messages that wait for the turn to begin.
@@ -36,7 +36,7 @@ impl CodexProtocol {
 
     /// Sends the messages that waited for the turn of the prompt.
     pub(super) fn send_held_messages(&mut self) -> Vec<Action> {
-        if self.stage != Stage::Prompted || !self.turn_is_reported {
+        if self.stage != CodexStage::Prompted || !self.turn_is_reported {
             return Vec::new();
         }
         let held = std::mem::take(&mut self.operator_messages.held);
@@ -54,7 +54,7 @@ impl CodexProtocol {
             "clientUserMessageId": id,
             "input": [text_input(text)],
         });
-        self.ask_of_agent(id, Purpose::Steer, "turn/steer", params)
+        self.ask_of_agent(id, CodexPurpose::Steer, "turn/steer", params)
     }
 
     /// The model got the message with this id.
@@ -71,6 +71,6 @@ impl CodexProtocol {
         self.operator_messages.interrupts += 1;
         let id = format!("interrupt-{}", self.operator_messages.interrupts);
         let params = json!({"threadId": thread, "turnId": turn});
-        self.ask_of_agent(&id, Purpose::Steer, "turn/interrupt", params)
+        self.ask_of_agent(&id, CodexPurpose::Steer, "turn/interrupt", params)
     }
 }

@@ -16,7 +16,7 @@ use crate::protocol::Action;
 
 /// The stage of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum CodexStage {
     /// There is no conversation yet.
     Opening,
     /// The summary before the prompt is running.
@@ -27,7 +27,7 @@ pub(super) enum Stage {
 
 /// What a request of ours is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum CodexPurpose {
     Initialize,
     Thread,
     Fork,
@@ -39,7 +39,7 @@ pub(super) enum Purpose {
 
 /// Which conversation an answer opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum ThreadOwner {
     /// The requested one.
     Asked,
     /// A copy of the requested one.
@@ -48,40 +48,45 @@ enum Whose {
 
 /// A requested summary.
 #[derive(Debug, Default)]
-pub(super) struct Compaction {
+pub(super) struct CodexCompaction {
     happened: bool,
 }
 
 impl CodexProtocol {
     pub(super) fn send_hello(&mut self) -> Option<Action> {
         let client = json!({"name": "towline", "title": "Towline", "version": env!("CARGO_PKG_VERSION")});
-        self.ask_of_agent("initialize", Purpose::Initialize, "initialize", json!({"clientInfo": client}))
+        self.ask_of_agent("initialize", CodexPurpose::Initialize, "initialize", json!({"clientInfo": client}))
     }
 
-    pub(super) fn on_answer_to(&mut self, purpose: Purpose, result: Result<&RawValue, RpcError>) -> Reading {
+    pub(super) fn on_answer_to(
+        &mut self,
+        purpose: CodexPurpose,
+        result: Result<&RawValue, RpcError>,
+    ) -> Reading {
         match (purpose, result) {
-            (Purpose::Initialize, Ok(_)) => Ok(self.send_opening()),
-            (Purpose::Thread, Ok(answer)) => Ok(self.on_thread_answer(answer, Whose::Asked)),
-            (Purpose::Fork, Ok(answer)) => Ok(self.on_thread_answer(answer, Whose::Copy)),
-            (Purpose::Thread, Err(error)) if self.is_to_resume() && is_in_use(&error) => {
+            (CodexPurpose::Initialize, Ok(_)) => Ok(self.send_opening()),
+            (CodexPurpose::Thread, Ok(answer)) => Ok(self.on_thread_answer(answer, ThreadOwner::Asked)),
+            (CodexPurpose::Fork, Ok(answer)) => Ok(self.on_thread_answer(answer, ThreadOwner::Copy)),
+            (CodexPurpose::Thread, Err(error)) if self.is_to_resume() && is_in_use(&error) => {
                 Ok(self.send_fork(error))
             }
-            (Purpose::Compact, Err(error)) => Ok(self.not_compacted(error.message)),
-            (Purpose::Prompt, Ok(answer)) => Ok(serde_json::from_str(answer.get())
+            (CodexPurpose::Compact, Err(error)) => Ok(self.not_compacted(error.message)),
+            (CodexPurpose::Prompt, Ok(answer)) => Ok(serde_json::from_str(answer.get())
                 .map_or_else(|_| Vec::new(), |answer| self.on_prompt_taken(answer))),
-            (Purpose::Compact, Ok(_)) | (Purpose::Steer, _) => Ok(Vec::new()),
-            (Purpose::Initialize | Purpose::Thread | Purpose::Fork | Purpose::Prompt, Err(error)) => {
-                Ok(self.on_refused_request(purpose, error))
-            }
+            (CodexPurpose::Compact, Ok(_)) | (CodexPurpose::Steer, _) => Ok(Vec::new()),
+            (
+                CodexPurpose::Initialize | CodexPurpose::Thread | CodexPurpose::Fork | CodexPurpose::Prompt,
+                Err(error),
+            ) => Ok(self.on_refused_request(purpose, error)),
         }
     }
 
     /// A refusal that leaves no conversation, or no turn in it.
-    fn on_refused_request(&mut self, purpose: Purpose, error: RpcError) -> Vec<Action> {
+    fn on_refused_request(&mut self, purpose: CodexPurpose, error: RpcError) -> Vec<Action> {
         let what = match purpose {
-            Purpose::Initialize => "to begin",
-            Purpose::Thread | Purpose::Fork => "the conversation",
-            Purpose::Compact | Purpose::Prompt | Purpose::Steer => "the prompt",
+            CodexPurpose::Initialize => "to begin",
+            CodexPurpose::Thread | CodexPurpose::Fork => "the conversation",
+            CodexPurpose::Compact | CodexPurpose::Prompt | CodexPurpose::Steer => "the prompt",
         };
         self.evidence.refused_request = Some((what, error.message));
         self.lines.close().into_iter().collect()
@@ -90,7 +95,7 @@ impl CodexProtocol {
     fn send_opening(&mut self) -> Vec<Action> {
         let hello = self.lines.write(notification("initialized", Value::Null));
         let (method, params) = self.opening.clone();
-        let thread = self.ask_of_agent("thread", Purpose::Thread, method, params);
+        let thread = self.ask_of_agent("thread", CodexPurpose::Thread, method, params);
         hello.into_iter().chain(thread).collect()
     }
 
@@ -103,7 +108,7 @@ impl CodexProtocol {
     fn send_fork(&mut self, error: RpcError) -> Vec<Action> {
         self.evidence.refused_request = Some(("the conversation", error.message));
         let params = self.opening.1.clone();
-        self.ask_of_agent("fork", Purpose::Fork, "thread/fork", params).into_iter().collect()
+        self.ask_of_agent("fork", CodexPurpose::Fork, "thread/fork", params).into_iter().collect()
     }
 
     fn on_prompt_taken(&mut self, answer: wire::TurnAnswer) -> Vec<Action> {
@@ -111,23 +116,23 @@ impl CodexProtocol {
         Vec::new()
     }
 
-    fn on_thread_answer(&mut self, answer: &RawValue, whose: Whose) -> Vec<Action> {
+    fn on_thread_answer(&mut self, answer: &RawValue, whose: ThreadOwner) -> Vec<Action> {
         if let Ok(answer) = serde_json::from_str(answer.get()) {
             return self.on_thread(answer, whose);
         }
         let error = RpcError { message: "its answer was not understood".to_owned(), ..RpcError::default() };
         let counted = self.lines.unknown(format!("answer to {}", self.opening.0), answer.get());
-        let closed = self.on_refused_request(Purpose::Thread, error);
+        let closed = self.on_refused_request(CodexPurpose::Thread, error);
         counted.into_iter().chain(closed).collect()
     }
 
-    fn on_thread(&mut self, answer: wire::ThreadAnswer, whose: Whose) -> Vec<Action> {
+    fn on_thread(&mut self, answer: wire::ThreadAnswer, whose: ThreadOwner) -> Vec<Action> {
         let id = SessionId::new(&answer.thread.id);
         let asked = match &self.asked {
             SessionPlan::Resume(asked) => Some(asked.clone()),
             SessionPlan::Fresh(_) => None,
         };
-        let resumed = asked.as_ref() == Some(&id) || whose == Whose::Copy;
+        let resumed = asked.as_ref() == Some(&id) || whose == ThreadOwner::Copy;
         self.evidence.refused_request = None;
         self.thread = Some(answer.thread.id);
         self.model = answer.model;
@@ -140,7 +145,7 @@ impl CodexProtocol {
             agent_version: answer.thread.cli_version,
         }))];
         let notice = match asked {
-            Some(asked) if whose == Whose::Copy => Some(Action::notice(format!(
+            Some(asked) if whose == ThreadOwner::Copy => Some(Action::notice(format!(
                 "another process has session {asked} open: the agent continues in a copy of it, session {id}"
             ))),
             Some(asked) if !resumed => Some(Action::not_resumed(&asked, &id)),
@@ -162,23 +167,24 @@ impl CodexProtocol {
                 self.not_compacted("the conversation is new, there is nothing to summarise".to_owned())
             }
             Some(_) => {
-                self.stage = Stage::Compacting;
+                self.stage = CodexStage::Compacting;
                 let params = json!({"threadId": self.thread});
-                let request = self.ask_of_agent("compact", Purpose::Compact, "thread/compact/start", params);
+                let request =
+                    self.ask_of_agent("compact", CodexPurpose::Compact, "thread/compact/start", params);
                 request.into_iter().collect()
             }
         }
     }
 
     pub(super) fn send_prompt(&mut self) -> Vec<Action> {
-        self.stage = Stage::Prompted;
+        self.stage = CodexStage::Prompted;
         self.turn = None;
         let params = json!({
             "threadId": self.thread,
             "clientUserMessageId": "prompt",
             "input": [text_input(&self.prompt)],
         });
-        self.ask_of_agent("prompt", Purpose::Prompt, "turn/start", params).into_iter().collect()
+        self.ask_of_agent("prompt", CodexPurpose::Prompt, "turn/start", params).into_iter().collect()
     }
 
     /// The conversation was summarised, by our request or by the agent itself.

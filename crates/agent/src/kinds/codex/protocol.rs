@@ -12,12 +12,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use towline_core::{AgentEvent, End, SessionPlan};
 
-use super::approvals::Pending;
+use super::approvals::PendingApproval;
 use super::classify::{Evidence, classify};
-use super::input::OperatorMessages;
+use super::input::CodexOperatorMessages;
 use super::items::{self, Open};
-use super::opening::{Compaction, Purpose, Stage};
-use super::usage::UsageLedger;
+use super::opening::{CodexCompaction, CodexPurpose, CodexStage};
+use super::usage::CodexUsageLedger;
 use super::{plan, wire};
 use crate::jsonrpc::{Incoming, Peer};
 use crate::lines::{Conversation, Lines, Reading, Unknown, decode};
@@ -31,14 +31,14 @@ pub(super) struct CodexProtocol {
     /// The request that opens the conversation.
     pub(super) opening: (&'static str, Value),
     /// The summary before the prompt, until it is over.
-    pub(super) compaction: Option<Compaction>,
+    pub(super) compaction: Option<CodexCompaction>,
     pub(super) asked: SessionPlan,
     pub(super) rules: Rules,
     pub(super) directory: String,
     /// Warnings about settings that this agent ignores.
     pub(super) unused: Vec<String>,
-    pub(super) peer: Peer<Purpose>,
-    pub(super) stage: Stage,
+    pub(super) peer: Peer<CodexPurpose>,
+    pub(super) stage: CodexStage,
     /// Our conversation. Subagents have their own.
     pub(super) thread: Option<String>,
     pub(super) model: Option<String>,
@@ -46,7 +46,7 @@ pub(super) struct CodexProtocol {
     pub(super) turn: Option<String>,
     /// Whether the start of that turn has been reported.
     pub(super) turn_is_reported: bool,
-    pub(super) operator_messages: OperatorMessages,
+    pub(super) operator_messages: CodexOperatorMessages,
     /// Running tool calls, by id.
     pub(super) calls: BTreeMap<String, Open>,
     /// The tool call that started a subagent's conversation.
@@ -54,8 +54,8 @@ pub(super) struct CodexProtocol {
     /// Conversations of subagents in the middle of a turn.
     pub(super) subagents_at_work: BTreeSet<String>,
     /// Requests that wait for a person, by id.
-    pub(super) pending: BTreeMap<String, Pending>,
-    pub(super) usage: UsageLedger,
+    pub(super) pending: BTreeMap<String, PendingApproval>,
+    pub(super) usage: CodexUsageLedger,
     /// Texts of earlier notices, because some warnings come with every turn.
     noticed: BTreeSet<String>,
     pub(super) last_limits: Option<(Option<wire::Window>, Option<wire::Window>)>,
@@ -72,23 +72,23 @@ impl CodexProtocol {
         Self {
             prompt: context.prompt.to_owned(),
             opening: plan::thread(settings, context),
-            compaction: context.compact.map(|_| Compaction::default()),
+            compaction: context.compact.map(|_| CodexCompaction::default()),
             asked: context.session.clone(),
             rules: Rules::of(settings, context.permitted),
             directory: context.directory.to_owned(),
             unused: unused.map(str::to_owned).into_iter().collect(),
             peer: Peer::default(),
-            stage: Stage::Opening,
+            stage: CodexStage::Opening,
             thread: None,
             model: None,
             turn: None,
             turn_is_reported: false,
-            operator_messages: OperatorMessages::default(),
+            operator_messages: CodexOperatorMessages::default(),
             calls: BTreeMap::new(),
             spawned: HashMap::new(),
             subagents_at_work: BTreeSet::new(),
             pending: BTreeMap::new(),
-            usage: UsageLedger::new(resumes),
+            usage: CodexUsageLedger::new(resumes),
             noticed: BTreeSet::new(),
             last_limits: None,
             last_message: String::new(),
@@ -179,7 +179,7 @@ impl CodexProtocol {
     pub(super) fn ask_of_agent(
         &mut self,
         id: &str,
-        purpose: Purpose,
+        purpose: CodexPurpose,
         method: &str,
         params: Value,
     ) -> Option<Action> {

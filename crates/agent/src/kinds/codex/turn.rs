@@ -3,7 +3,7 @@
 use towline_core::{AgentEvent, ToolStatus, TurnEnd, TurnStop};
 
 use super::classify::{ErrorName, Retries, TurnResult};
-use super::opening::Stage;
+use super::opening::CodexStage;
 use super::protocol::CodexProtocol;
 use super::wire;
 use crate::lines::{Reading, Unknown};
@@ -21,7 +21,7 @@ impl CodexProtocol {
             return Ok(Vec::new());
         }
         self.turn = Some(news.turn.id);
-        if self.stage != Stage::Prompted {
+        if self.stage != CodexStage::Prompted {
             return Ok(Vec::new());
         }
         self.lines.keep_open();
@@ -42,9 +42,9 @@ impl CodexProtocol {
         }
         let result = TurnResult { status: news.turn.status, error: news.turn.error };
         Ok(match self.stage {
-            Stage::Opening => Vec::new(),
-            Stage::Compacting => self.on_compaction_over(result),
-            Stage::Prompted => self.end_turn(result),
+            CodexStage::Opening => Vec::new(),
+            CodexStage::Compacting => self.on_compaction_over(result),
+            CodexStage::Prompted => self.end_turn(result),
         })
     }
 

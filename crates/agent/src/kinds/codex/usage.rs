@@ -12,7 +12,7 @@ use super::wire::{Counts, TokenUsage, UsageNews};
 use crate::protocol::Action;
 
 #[derive(Debug, Default)]
-pub(super) struct UsageLedger {
+pub(super) struct CodexUsageLedger {
     /// Whether our conversation was resumed.
     has_past: bool,
     /// The last total of each conversation, by its id.
@@ -24,7 +24,7 @@ pub(super) struct UsageLedger {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum UsageOwner {
     /// Used in the current turn of our conversation.
     OurTurn,
     /// Used in our conversation at another time.
@@ -32,7 +32,7 @@ enum Whose {
     Subagent,
 }
 
-impl UsageLedger {
+impl CodexUsageLedger {
     pub(super) fn new(has_past: bool) -> Self {
         Self { has_past, ..Self::default() }
     }
@@ -58,15 +58,15 @@ impl UsageLedger {
     fn count(
         &mut self,
         thread: &str,
-        whose: Whose,
+        whose: UsageOwner,
         usage: &TokenUsage,
         model: Option<&str>,
     ) -> Option<AgentEvent> {
         let total = counted(&usage.total);
         let known = match (self.counted.get(thread), whose) {
             (Some(known), _) => *known,
-            (None, Whose::OurTurn) if self.has_past => less(total, counted(&usage.last)),
-            (None, Whose::OurPast) if self.has_past => total,
+            (None, UsageOwner::OurTurn) if self.has_past => less(total, counted(&usage.last)),
+            (None, UsageOwner::OurPast) if self.has_past => total,
             (None, _) => Usage::default(),
         };
         let growth = less(total, known);
@@ -75,7 +75,7 @@ impl UsageLedger {
             None => drop(self.counted.insert(thread.to_owned(), total)),
         }
         let mut is_news = !growth.is_empty();
-        let on_main = whose != Whose::Subagent;
+        let on_main = whose != UsageOwner::Subagent;
         if on_main {
             let used = tokens(in_context(usage));
             let size = usage.model_context_window.map(tokens).filter(|size| size.0 > 0);
@@ -95,11 +95,11 @@ impl UsageLedger {
 impl CodexProtocol {
     pub(super) fn on_usage(&mut self, news: &UsageNews<'_>) -> Vec<Action> {
         let whose = if !self.is_ours(&news.thread_id) {
-            Whose::Subagent
+            UsageOwner::Subagent
         } else if self.turn.as_deref() == Some(news.turn_id.as_str()) {
-            Whose::OurTurn
+            UsageOwner::OurTurn
         } else {
-            Whose::OurPast
+            UsageOwner::OurPast
         };
         let model = self.model.as_deref();
         let event = self.usage.count(&news.thread_id, whose, &news.token_usage, model);
@@ -171,49 +171,58 @@ mod tests {
 
     #[test]
     fn totals_become_increases_and_the_cache_is_not_counted_twice() {
-        let mut ledger = UsageLedger::new(false);
+        let mut ledger = CodexUsageLedger::new(false);
         let first = usage(counts(100, 20, 5), counts(100, 20, 5));
-        assert_eq!(added(ledger.count("t", Whose::OurTurn, &first, None)), Some((80, 20, 5, Some(105))));
-        assert_eq!(added(ledger.count("t", Whose::OurTurn, &first, None)), None);
+        assert_eq!(added(ledger.count("t", UsageOwner::OurTurn, &first, None)), Some((80, 20, 5, Some(105))));
+        assert_eq!(added(ledger.count("t", UsageOwner::OurTurn, &first, None)), None);
         let second = usage(counts(300, 70, 15), counts(200, 50, 10));
-        assert_eq!(added(ledger.count("t", Whose::OurTurn, &second, None)), Some((150, 50, 10, Some(210))));
+        assert_eq!(
+            added(ledger.count("t", UsageOwner::OurTurn, &second, None)),
+            Some((150, 50, 10, Some(210)))
+        );
     }
 
     #[test]
     fn the_usage_of_an_earlier_process_is_not_counted_again() {
-        let mut ledger = UsageLedger::new(true);
+        let mut ledger = CodexUsageLedger::new(true);
         let past = usage(counts(100, 0, 5), counts(60, 0, 5));
-        assert_eq!(added(ledger.count("t", Whose::OurPast, &past, None)), Some((0, 0, 0, Some(65))));
+        assert_eq!(added(ledger.count("t", UsageOwner::OurPast, &past, None)), Some((0, 0, 0, Some(65))));
         let now = usage(counts(140, 0, 7), counts(40, 0, 2));
-        assert_eq!(added(ledger.count("t", Whose::OurTurn, &now, None)), Some((40, 0, 2, Some(42))));
+        assert_eq!(added(ledger.count("t", UsageOwner::OurTurn, &now, None)), Some((40, 0, 2, Some(42))));
 
-        let mut without_repetition = UsageLedger::new(true);
+        let mut without_repetition = CodexUsageLedger::new(true);
         assert_eq!(
-            added(without_repetition.count("t", Whose::OurTurn, &now, None)),
+            added(without_repetition.count("t", UsageOwner::OurTurn, &now, None)),
             Some((40, 0, 2, Some(42)))
         );
-        let mut fresh_instead = UsageLedger::new(true);
+        let mut fresh_instead = CodexUsageLedger::new(true);
         fresh_instead.resumed(false);
-        assert_eq!(added(fresh_instead.count("t", Whose::OurTurn, &now, None)), Some((140, 0, 7, Some(42))));
+        assert_eq!(
+            added(fresh_instead.count("t", UsageOwner::OurTurn, &now, None)),
+            Some((140, 0, 7, Some(42)))
+        );
     }
 
     #[test]
     fn after_an_overflow_counting_begins_again() {
-        let mut ledger = UsageLedger::new(false);
+        let mut ledger = CodexUsageLedger::new(false);
         let before = usage(counts(900, 0, 5), counts(900, 0, 5));
-        ledger.count("t", Whose::OurTurn, &before, None);
+        ledger.count("t", UsageOwner::OurTurn, &before, None);
         let nothing = |total_tokens| Counts { total_tokens, ..counts(0, 0, 0) };
         let overflow = usage(nothing(1000), nothing(95));
-        assert_eq!(added(ledger.count("t", Whose::OurTurn, &overflow, None)), Some((0, 0, 0, Some(1000))));
+        assert_eq!(
+            added(ledger.count("t", UsageOwner::OurTurn, &overflow, None)),
+            Some((0, 0, 0, Some(1000)))
+        );
         let after = usage(counts(70, 0, 2), counts(70, 0, 2));
-        assert_eq!(added(ledger.count("t", Whose::OurTurn, &after, None)), Some((70, 0, 2, Some(72))));
+        assert_eq!(added(ledger.count("t", UsageOwner::OurTurn, &after, None)), Some((70, 0, 2, Some(72))));
     }
 
     #[test]
     fn subagents_are_counted_and_fill_no_context() {
-        let mut ledger = UsageLedger::new(true);
+        let mut ledger = CodexUsageLedger::new(true);
         let theirs = usage(counts(10, 0, 1), counts(10, 0, 1));
-        assert_eq!(added(ledger.count("sub", Whose::Subagent, &theirs, None)), Some((10, 0, 1, None)));
+        assert_eq!(added(ledger.count("sub", UsageOwner::Subagent, &theirs, None)), Some((10, 0, 1, None)));
         assert_eq!(ledger.context_used(), None);
     }
 

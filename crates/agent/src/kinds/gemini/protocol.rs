@@ -3,8 +3,8 @@
 use towline_core::{AgentEvent, End, SessionId, SessionPlan, SessionStarted, Tokens, TurnEnd, Usage};
 
 use super::classify::{Evidence, Outcome, classify, refused_words};
-use super::speech::Speech;
-use super::tools::{self, Call};
+use super::speech::GeminiSpeech;
+use super::tools::{self, GeminiCall};
 use super::wire::{self, Line};
 use crate::lines::{Conversation, Lines, Reading, frame_type};
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol};
@@ -20,8 +20,8 @@ pub(super) struct GeminiProtocol {
     /// What a person should know before the agent works.
     warnings: Vec<AgentEvent>,
     model: Option<String>,
-    speech: Speech,
-    calls: Vec<Call>,
+    speech: GeminiSpeech,
+    calls: Vec<GeminiCall>,
     /// Whether the last frame was a tool's result. Results of calls that the model made together are adjacent.
     in_results: bool,
     evidence: Evidence,
@@ -37,7 +37,7 @@ impl GeminiProtocol {
             asked: context.session.clone(),
             warnings: warnings(settings, context),
             model: None,
-            speech: Speech::default(),
+            speech: GeminiSpeech::default(),
             calls: Vec::new(),
             in_results: false,
             evidence: Evidence { asked_to_resume, ..Evidence::default() },
@@ -83,7 +83,7 @@ impl GeminiProtocol {
 
     fn on_tool_use(&mut self, line: wire::ToolUse<'_>, actions: &mut Vec<Action>) {
         self.speech.over(actions);
-        let (call, plan) = (Call::new(&line), tools::plan(&line));
+        let (call, plan) = (GeminiCall::new(&line), tools::plan(&line));
         actions.push(Action::emit(call.begun(line.parameters)));
         actions.extend(plan.map(Action::emit));
         self.calls.push(call);

@@ -17,7 +17,7 @@ const ALIKE: usize = 16;
 
 /// The message that is being written.
 #[derive(Debug, Default)]
-pub(super) struct Speech {
+pub(super) struct GeminiSpeech {
     /// All stretches but the last, without replaced ones.
     settled: String,
     /// The text since the last pause.
@@ -27,7 +27,7 @@ pub(super) struct Speech {
     last: String,
 }
 
-impl Speech {
+impl GeminiSpeech {
     /// A piece of a message. Only new text is reported live.
     pub(super) fn message_piece(&mut self, piece: &str, at: Option<Timestamp>, actions: &mut Vec<Action>) {
         if self.is_pause(at) {

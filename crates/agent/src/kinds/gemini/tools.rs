@@ -17,7 +17,7 @@ const PATHS: [&str; 3] = ["file_path", "absolute_path", "path"];
 
 /// A running call.
 #[derive(Debug, Clone)]
-pub(super) struct Call {
+pub(super) struct GeminiCall {
     id: String,
     name: String,
     title: String,
@@ -25,7 +25,7 @@ pub(super) struct Call {
     paths: Vec<String>,
 }
 
-impl Call {
+impl GeminiCall {
     pub(super) fn new(line: &wire::ToolUse<'_>) -> Self {
         let field = |name: &&str| line.parameters.get(*name).and_then(Value::as_str);
         let subject = SUBJECTS.iter().find_map(field).filter(|subject| !subject.trim().is_empty());
