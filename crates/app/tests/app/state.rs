@@ -18,7 +18,7 @@ async fn workspaces_count_as_state() {
 
     let workspace = desk.home.towline().join("workspaces").join(goal.id.to_string());
     fs::create_dir_all(workspace.join("src")).expect("a workspace");
-    fs::write(workspace.join("src/large"), [0; 3 << 20]).expect("a file");
+    fs::write(workspace.join("src/large"), vec![0_u8; 3 << 20]).expect("a file");
     let diagnosis = diagnose(&desk.context()).await;
     assert_eq!(diagnosis.store.workspaces, CheckoutFacts { goals: 1, bytes: 3 << 20 });
     let (_, rows) = diagnosis.sections.iter().find(|(name, _)| *name == "store").expect("a section");
