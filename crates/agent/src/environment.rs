@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 
 use crate::settings::AgentSettings;
 
+/// Environment variables by name.
+pub type Environment = BTreeMap<String, String>;
+
 /// What every program may need: paths, user, language, terminal, and network settings.
 const BASE: [&str; 18] = [
     "PATH",
@@ -63,11 +66,7 @@ impl Extra {
 
 /// The environment of an agent, without Towline's variables of the attempt. Variables from the settings override
 /// inherited ones.
-pub(crate) fn environment(
-    settings: &AgentSettings,
-    inherited: &BTreeMap<String, String>,
-    extra: &Extra,
-) -> BTreeMap<String, String> {
+pub(crate) fn environment(settings: &AgentSettings, inherited: &Environment, extra: &Extra) -> Environment {
     let named = |name: &str| settings.pass_env.iter().any(|passed| passed == name);
     let passed_on = inherited.iter().filter(|(name, _)| is_basic(name) || extra.admits(name) || named(name));
     passed_on.chain(&settings.env).map(|(name, value)| (name.clone(), value.clone())).collect()

@@ -7,6 +7,7 @@
 mod abilities;
 mod api_settings;
 mod environment;
+mod failures;
 mod json;
 pub mod jsonrpc;
 mod kinds;
@@ -22,7 +23,7 @@ mod version;
 
 pub use abilities::{Abilities, Ability};
 pub use api_settings::{ApiSettings, Fetch, OpenaiApi, Provider};
-pub use environment::is_agents_variable;
+pub use environment::{Environment, is_agents_variable};
 pub use kinds::{Kind, agent};
 pub use permission::tool_call;
 pub use priced::{Pricing, UnknownPrice, priced};

@@ -1,7 +1,6 @@
 //! The engine's only interface to agents.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +10,7 @@ use towline_core::{
 };
 
 use crate::abilities::Abilities;
-use crate::environment::{Extra, environment};
+use crate::environment::{Environment, Extra, environment};
 use crate::settings::{AgentSettings, Permission};
 use crate::sign_in::SignIn;
 use crate::text;
@@ -56,31 +55,23 @@ pub trait Agent: Send + Sync {
     fn sign_in_hint(&self, settings: &AgentSettings) -> String;
 
     /// What shows that it is signed in, given this environment. By default no sign-in is needed.
-    fn sign_in(&self, _settings: &AgentSettings, _environment: &BTreeMap<String, String>) -> SignIn {
+    fn sign_in(&self, _settings: &AgentSettings, _environment: &Environment) -> SignIn {
         SignIn::NotNeeded
     }
 
     /// Its environment, selected from Towline's own, before Towline adds its variables. By default what every program
     /// needs.
-    fn environment(
-        &self,
-        settings: &AgentSettings,
-        inherited: &BTreeMap<String, String>,
-    ) -> BTreeMap<String, String> {
+    fn environment(&self, settings: &AgentSettings, inherited: &Environment) -> Environment {
         environment(settings, inherited, &Extra::default())
     }
 
     /// The address of its model API for messages: scheme, host and port alone. `None` if unknown.
-    fn provider(&self, _settings: &AgentSettings, _environment: &BTreeMap<String, String>) -> Option<String> {
+    fn provider(&self, _settings: &AgentSettings, _environment: &Environment) -> Option<String> {
         None
     }
 
     /// The fix if it refuses to start as root; `None` if it does not refuse.
-    fn refuses_root(
-        &self,
-        _settings: &AgentSettings,
-        _environment: &BTreeMap<String, String>,
-    ) -> Option<&'static str> {
+    fn refuses_root(&self, _settings: &AgentSettings, _environment: &Environment) -> Option<&'static str> {
         None
     }
 
@@ -212,9 +203,9 @@ pub struct LaunchContext<'a> {
     /// [`Agent::provider`] when the attempt began.
     pub provider: Option<&'a str>,
     /// Towline's own environment, from which the agent gets the allowed variables.
-    pub environment: &'a BTreeMap<String, String>,
+    pub environment: &'a Environment,
     /// Towline's own variables for this attempt (`TOWLINE_GOAL` and the like).
-    pub towline: &'a BTreeMap<String, String>,
+    pub towline: &'a Environment,
 }
 
 /// A process to start.
@@ -223,7 +214,7 @@ pub struct LaunchPlan {
     /// Program and arguments; never a secret, and never the prompt unless the settings require it.
     pub argv: Vec<String>,
     /// The whole environment.
-    pub env: BTreeMap<String, String>,
+    pub env: Environment,
     /// What its standard streams are.
     pub stdio: Stdio,
 }

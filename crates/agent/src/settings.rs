@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use towline_core::{Price, SessionLimits, Timeouts};
 
 use crate::api_settings::ApiSettings;
+use crate::environment::Environment;
 use crate::kinds::Kind;
 use crate::protocol::WindowSize;
 
@@ -76,7 +77,7 @@ pub struct AgentSettings {
     pub args: Vec<String>,
     /// Variables set for it.
     #[serde(skip)]
-    pub env: BTreeMap<String, String>,
+    pub env: Environment,
     /// Variables passed on to it, by name.
     pub pass_env: Vec<String>,
     /// Whose quota it uses: agents of one account are limited together.

@@ -1,7 +1,7 @@
 //! Cuts text down to what an event may hold. The whole text stays on disk with the attempt.
 
 use serde_json::Value;
-use towline_core::{AgentEvent, PlanEntry};
+use towline_core::{AgentEvent, Choice, Part, PlanEntry};
 
 /// The longest part of a tool's output in an event.
 pub(crate) const OUTPUT_TAIL: usize = 4 * 1024;
@@ -61,8 +61,13 @@ pub(crate) fn named(name: &str, words: &str) -> String {
     if words.is_empty() { name.to_owned() } else { format!("{name}: {words}") }
 }
 
-/// A text of a question, cut to the longest that is shown.
-pub(crate) fn shown(words: &str) -> String {
+/// A part of a question with its options (label and description). Each text is cut to the longest that is shown.
+pub(crate) fn part<'a>(text: &str, options: impl Iterator<Item = (&'a str, &'a str)>, many: bool) -> Part {
+    let choice = |(label, description)| Choice { label: shown(label), description: shown(description) };
+    Part { text: shown(text), options: options.map(choice).collect(), many }
+}
+
+fn shown(words: &str) -> String {
     head(words, SHOWN).to_owned()
 }
 

@@ -1,6 +1,5 @@
 //! ACP agents as a kind of agent.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use towline_core::SessionId;
@@ -9,6 +8,7 @@ use super::plan;
 use super::preset::Preset;
 use super::protocol::AcpProtocol;
 use crate::abilities::Abilities;
+use crate::environment::Environment;
 use crate::protocol::{Agent, LaunchContext, Protocol, Resuming};
 use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;
@@ -44,15 +44,11 @@ impl Agent for Acp {
         Preset::of(settings).sign_in_hint(settings)
     }
 
-    fn sign_in(&self, settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn {
+    fn sign_in(&self, settings: &AgentSettings, environment: &Environment) -> SignIn {
         Preset::of(settings).sign_in(settings, environment)
     }
 
-    fn environment(
-        &self,
-        settings: &AgentSettings,
-        inherited: &BTreeMap<String, String>,
-    ) -> BTreeMap<String, String> {
+    fn environment(&self, settings: &AgentSettings, inherited: &Environment) -> Environment {
         plan::env(settings, inherited)
     }
 

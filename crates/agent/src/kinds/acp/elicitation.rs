@@ -1,7 +1,7 @@
 //! Forms: questions of the agent to a person, one part per field.
 
 use serde_json::{Map, Value};
-use towline_core::{Choice, Part};
+use towline_core::Part;
 
 use super::wire::Elicitation;
 use crate::text;
@@ -51,15 +51,8 @@ impl Form {
                 (0, true) => format!("{message}\n{own}"),
                 _ => own.to_owned(),
             };
-            let choice = |offer: &Offer| Choice {
-                label: text::shown(&offer.label),
-                description: text::shown(&offer.description),
-            };
-            Part {
-                text: text::shown(&text),
-                options: field.options.iter().map(choice).collect(),
-                many: field.kind() == "array",
-            }
+            let options = field.options.iter().map(|offer| (&*offer.label, &*offer.description));
+            text::part(&text, options, field.kind() == "array")
         };
         self.fields.iter().enumerate().map(part).collect()
     }

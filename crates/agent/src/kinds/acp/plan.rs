@@ -1,13 +1,11 @@
 //! The process to start: one builder for fresh and resumed sessions. Most settings go over the protocol; the rest is
 //! here.
 
-use std::collections::BTreeMap;
-
 use towline_core::SessionId;
 
 use super::builtin;
 use super::preset::Preset;
-use crate::environment::{Extra, environment};
+use crate::environment::{Environment, Extra, environment};
 use crate::protocol::LaunchContext;
 use crate::settings::AgentSettings;
 
@@ -83,10 +81,7 @@ pub(super) fn opencode_screen(
 }
 
 /// The whole environment.
-pub(super) fn env(
-    settings: &AgentSettings,
-    inherited: &BTreeMap<String, String>,
-) -> BTreeMap<String, String> {
+pub(super) fn env(settings: &AgentSettings, inherited: &Environment) -> Environment {
     let preset = Preset::of(settings);
     let mut env = environment(settings, inherited, &extra(preset));
     if preset == Preset::Opencode && settings.must_ask() {

@@ -1,7 +1,6 @@
 //! What is known about programs beyond the protocol, by the program's name. Any other program gets the protocol
 //! alone.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use towline_core::PriceList;
 
 use super::builtin;
 use crate::abilities::{self, Abilities, Ability};
+use crate::environment::Environment;
 use crate::kinds::Kind;
 use crate::protocol::{EXIT_PATIENCE, Resuming};
 use crate::settings::AgentSettings;
@@ -120,7 +120,7 @@ impl Preset {
     }
 
     /// What shows that the program is signed in. Nothing is known about an unknown program.
-    pub(super) fn sign_in(self, settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn {
+    pub(super) fn sign_in(self, settings: &AgentSettings, environment: &Environment) -> SignIn {
         let below_home =
             |path: &str| environment.get("HOME").map(|home| SignInClue::File(Path::new(home).join(path)));
         let (variables, file): (&[&'static str], _) = match self {

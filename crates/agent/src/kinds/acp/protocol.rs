@@ -18,6 +18,7 @@ use super::tools::AcpCall;
 use super::turn::Turn;
 use super::usage::AcpUsageLedger;
 use super::{updates, wire};
+use crate::environment::Environment;
 use crate::json::Lenient;
 use crate::jsonrpc::{self, Incoming, Peer, RpcError};
 use crate::lines::{Conversation, Lines, Reading, Unknown};
@@ -246,7 +247,7 @@ impl Protocol for AcpProtocol {
 
 /// A server's configuration for the agent. Some agents hide variables that look like secrets from their MCP servers,
 /// so Towline's own server gets its variables by name.
-fn server((name, server): (&String, &McpServer), towline: &BTreeMap<String, String>) -> Value {
+fn server((name, server): (&String, &McpServer), towline: &Environment) -> Value {
     let (program, args) = server.program();
     let own = towline.iter().filter(|_| name == McpServer::TOWLINE);
     let env: Vec<Value> = own.map(|(name, value)| json!({"name": name, "value": value})).collect();

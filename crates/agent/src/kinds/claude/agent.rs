@@ -1,13 +1,12 @@
 //! Claude Code as a kind of agent.
 
-use std::collections::BTreeMap;
-
 use towline_core::SessionId;
 
 use super::classify::ROOT_FIX;
 use super::protocol::ClaudeProtocol;
 use super::{plan, sign_in};
 use crate::abilities::{self, Abilities, Ability};
+use crate::environment::Environment;
 use crate::protocol::{Agent, LaunchContext, Protocol};
 use crate::settings::AgentSettings;
 use crate::sign_in::SignIn;
@@ -40,27 +39,19 @@ impl Agent for Claude {
         format!("run `{}` and then `/login`, or set ANTHROPIC_API_KEY", settings.command.join(" "))
     }
 
-    fn sign_in(&self, _settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn {
+    fn sign_in(&self, _settings: &AgentSettings, environment: &Environment) -> SignIn {
         SignIn::ShownBy(sign_in::clues(environment))
     }
 
-    fn environment(
-        &self,
-        settings: &AgentSettings,
-        inherited: &BTreeMap<String, String>,
-    ) -> BTreeMap<String, String> {
+    fn environment(&self, settings: &AgentSettings, inherited: &Environment) -> Environment {
         plan::env(settings, inherited)
     }
 
-    fn provider(&self, settings: &AgentSettings, environment: &BTreeMap<String, String>) -> Option<String> {
+    fn provider(&self, settings: &AgentSettings, environment: &Environment) -> Option<String> {
         plan::provider(settings, environment)
     }
 
-    fn refuses_root(
-        &self,
-        settings: &AgentSettings,
-        environment: &BTreeMap<String, String>,
-    ) -> Option<&'static str> {
+    fn refuses_root(&self, settings: &AgentSettings, environment: &Environment) -> Option<&'static str> {
         plan::refuses_root(settings, environment).then_some(ROOT_FIX)
     }
 

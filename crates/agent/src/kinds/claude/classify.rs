@@ -3,9 +3,9 @@
 //! Fields decide where there are fields. Messages decide only where the CLI prints nothing else, and then by exact
 //! phrases from recordings. Anything unknown is a crash, never a success.
 
-use jiff::Timestamp;
 use towline_core::{End, LaunchProblem, Refusal};
 
+use crate::failures::{self, Rejected, Retries};
 use crate::protocol::ProcessEnd;
 use crate::text;
 
@@ -18,9 +18,6 @@ const NO_CONVERSATION: &str = "No conversation found with session ID";
 /// On stderr when `--session-id` names a session that exists: "Error: Session ID … is already in use."
 const SESSION_ID: &str = "Session ID ";
 const IN_USE: &str = " is already in use";
-
-/// More refused credentials in a row than the refresh of a token causes.
-const AUTH_RETRIES: u32 = 2;
 
 /// After this many requests in a row without an answer the turn is ended. The CLI itself would retry for minutes.
 pub(super) const UNANSWERED: u32 = 5;
@@ -49,6 +46,8 @@ pub(super) struct Evidence {
     pub(super) rejected: Option<Rejected>,
     /// Failed requests since the last success.
     pub(super) retries: Retries,
+    /// How many of the last ones had no answer at all.
+    pub(super) unanswered: u32,
     /// The CLI's name for the last failed request.
     pub(super) assistant_error: Option<String>,
     /// How the process ended.
@@ -67,34 +66,17 @@ pub(super) struct TurnResult {
     pub(super) errors: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Rejected {
-    /// When it renews, if the provider reported that.
-    pub(super) until: Option<Timestamp>,
-}
-
-/// Failed requests in a row that the CLI retried.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Retries {
-    /// The status of the last one.
-    pub(super) status: Option<u16>,
-    /// How many of the last ones were refused credentials.
-    pub(super) auth: u32,
-    /// How many of the last ones had no answer at all.
-    pub(super) unanswered: u32,
-}
-
 impl Evidence {
     /// Whether the provider has not answered for so long that the turn is ended.
     pub(super) fn is_cut_off(&self) -> bool {
-        self.retries.unanswered >= UNANSWERED
+        self.unanswered >= UNANSWERED
     }
 
     /// The provider cannot be reached; with the CLI's own message, if there is one.
     fn not_reached(&self, words: &str) -> End {
         let message = match words {
             "" => {
-                format!("{}: {} requests in a row got no answer", self.unreached(), self.retries.unanswered)
+                format!("{}: {} requests in a row got no answer", self.unreached(), self.unanswered)
             }
             words => format!("{}: {words}", self.unreached()),
         };
@@ -226,7 +208,7 @@ fn failed_request(evidence: &Evidence, result: &TurnResult) -> End {
         }
         (Some(400 | 422), _) => End::Refused { status, message },
         (None, Some("rate_limit")) => End::RateLimited { until },
-        (None, Some("server_error")) if evidence.retries.unanswered > 0 => evidence.not_reached(&message),
+        (None, Some("server_error")) if evidence.unanswered > 0 => evidence.not_reached(&message),
         (None, Some("server_error" | "overloaded")) => End::ServerError { status, message },
         _ => End::Crashed { message: text::named(result.name(name), &message) },
     }
@@ -234,17 +216,10 @@ fn failed_request(evidence: &Evidence, result: &TurnResult) -> End {
 
 /// The end of an attempt without a completed turn.
 fn without_result(evidence: &Evidence) -> End {
-    let message = how_it_ended(evidence);
-    if evidence.retries.auth >= AUTH_RETRIES {
-        return End::Auth { message };
+    match failures::without_result(&evidence.retries, evidence.rejected.as_ref(), how_it_ended(evidence)) {
+        End::Crashed { .. } if evidence.is_cut_off() => evidence.not_reached(""),
+        end => end,
     }
-    if let Some(rejected) = &evidence.rejected {
-        return End::RateLimited { until: rejected.until };
-    }
-    if evidence.is_cut_off() {
-        return evidence.not_reached("");
-    }
-    End::Crashed { message }
 }
 
 fn how_it_ended(evidence: &Evidence) -> String {

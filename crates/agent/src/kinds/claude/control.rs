@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use towline_core::{About, AgentEvent, Ask, Choice, Decision, Outcome, Part, Reply};
+use towline_core::{About, AgentEvent, Ask, Decision, Outcome, Part, Reply};
 
 use super::protocol::ClaudeProtocol;
 use super::tools;
@@ -263,13 +263,6 @@ fn questions(input: &RawValue) -> Option<Vec<wire::Question>> {
 }
 
 fn part(question: &wire::Question) -> Part {
-    let option = |option: &wire::Choice| Choice {
-        label: text::shown(&option.label),
-        description: text::shown(&option.description),
-    };
-    Part {
-        text: text::shown(&question.question),
-        options: question.options.iter().map(option).collect(),
-        many: question.many,
-    }
+    let options = question.options.iter().map(|option| (&*option.label, &*option.description));
+    text::part(&question.question, options, question.many)
 }

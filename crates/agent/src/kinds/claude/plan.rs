@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use towline_core::{SessionId, SessionPlan};
 
-use crate::environment::{Extra, environment};
+use crate::environment::{Environment, Extra, environment};
 use crate::permission::presets::{EDITING, READING};
 use crate::protocol::LaunchContext;
 use crate::settings::{AgentSettings, McpServer, Permission};
@@ -48,7 +48,8 @@ const OUTER_SESSION_PREFIXES: [&str; 5] =
 const USUAL_PROVIDER: &str = "https://api.anthropic.com";
 
 /// With one of these, the model is reached through a cloud.
-const CLOUDS: [&str; 3] = ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"];
+pub(super) const CLOUDS: [&str; 3] =
+    ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"];
 
 /// Program and arguments. The prompt is not among them: it goes over standard input.
 pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
@@ -147,10 +148,7 @@ fn mcp_config(servers: &BTreeMap<String, McpServer>) -> serde_json::Value {
 }
 
 /// The whole environment, except Towline's own variables.
-pub(super) fn env(
-    settings: &AgentSettings,
-    inherited: &BTreeMap<String, String>,
-) -> BTreeMap<String, String> {
+pub(super) fn env(settings: &AgentSettings, inherited: &Environment) -> Environment {
     let is_on = |name: &str| is_on(settings.env.get(name).or_else(|| inherited.get(name)));
     let mut extra = Extra {
         names: vec!["IS_SANDBOX"],
@@ -170,7 +168,7 @@ pub(super) fn env(
 }
 
 /// The address of the model's API; unknown if a cloud is in between.
-pub(super) fn provider(settings: &AgentSettings, inherited: &BTreeMap<String, String>) -> Option<String> {
+pub(super) fn provider(settings: &AgentSettings, inherited: &Environment) -> Option<String> {
     let env = env(settings, inherited);
     if CLOUDS.iter().any(|name| is_on(env.get(*name))) {
         return None;
@@ -187,7 +185,7 @@ fn origin(url: &str) -> Option<String> {
 }
 
 /// Whether the CLI refuses to work for root. It accepts only 1 as the first variable's value.
-pub(super) fn refuses_root(settings: &AgentSettings, inherited: &BTreeMap<String, String>) -> bool {
+pub(super) fn refuses_root(settings: &AgentSettings, inherited: &Environment) -> bool {
     let env = env(settings, inherited);
     let is_sandbox = env.get("IS_SANDBOX").is_some_and(|value| value == "1");
     settings.permission == Permission::Bypass && !is_sandbox && !is_on(env.get("CLAUDE_CODE_BUBBLEWRAP"))

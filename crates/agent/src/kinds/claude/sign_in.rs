@@ -1,19 +1,16 @@
 //! Where Claude Code gets its credentials, as far as that is visible from outside.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::plan::is_on;
+use super::plan::{CLOUDS, is_on};
+use crate::environment::Environment;
 use crate::sign_in::SignInClue;
 
 /// Variables that are credentials.
 const CREDENTIALS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
 
-/// Switches that route requests through a cloud account.
-const CLOUDS: [&str; 3] = ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"];
-
 /// What shows that it is signed in with this environment, the most certain first.
-pub(super) fn clues(environment: &BTreeMap<String, String>) -> Vec<SignInClue> {
+pub(super) fn clues(environment: &Environment) -> Vec<SignInClue> {
     let has = |name: &&str| environment.get(*name).is_some_and(|value| !value.is_empty());
     let variables = CLOUDS
         .into_iter()
@@ -30,7 +27,7 @@ pub(super) fn clues(environment: &BTreeMap<String, String>) -> Vec<SignInClue> {
     variables.chain(files).collect()
 }
 
-fn settings_folder(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+fn settings_folder(environment: &Environment) -> Option<PathBuf> {
     let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("CLAUDE_CONFIG_DIR").or_else(|| Some(variable("HOME")?.join(".claude")))
 }

@@ -1,16 +1,12 @@
 //! `stream_event` and `rate_limit_event`: what is visible of a request while it runs.
 
-use jiff::Timestamp;
 use towline_core::{AgentEvent, Limit, LimitStatus};
 
-use super::classify::{Rejected, Retries};
 use super::protocol::ClaudeProtocol;
 use super::wire;
+use crate::failures::{Rejected, Retries, reset_time};
 use crate::lines::{Reading, Unknown};
 use crate::protocol::Action;
-
-/// Reset times outside these years are another unit or a bug.
-const BELIEVABLE_SECONDS: std::ops::Range<f64> = 1_577_836_800.0..4_102_444_800.0;
 
 impl ClaudeProtocol {
     pub(super) fn on_stream_event(&mut self, line: wire::StreamLine<'_>) -> Reading {
@@ -41,7 +37,7 @@ impl ClaudeProtocol {
             "rejected" => LimitStatus::Rejected,
             unknown => return Err(Unknown(format!("rate_limit_event/{unknown}"))),
         };
-        let resets_at = info.resets_at.and_then(believable);
+        let resets_at = info.resets_at.and_then(|seconds| reset_time(seconds as i64));
         self.evidence.rejected = (status == LimitStatus::Rejected).then_some(Rejected { until: resets_at });
         let utilization = info.utilization.filter(|used| used.is_finite() && *used >= 0.0);
         let scope = wire::owned(info.rate_limit_type);
@@ -52,6 +48,7 @@ impl ClaudeProtocol {
     pub(super) fn request_worked(&mut self) {
         self.evidence.in_turn = true;
         self.evidence.retries = Retries::default();
+        self.evidence.unanswered = 0;
         self.evidence.assistant_error = None;
         self.evidence.rejected = None;
     }
@@ -61,22 +58,4 @@ fn text_delta(delta: wire::Delta<'_>) -> Option<AgentEvent> {
     let is_text = delta.kind.is_some_and(|kind| kind.as_str() == "text_delta");
     let text = wire::owned(delta.text)?;
     (is_text && !text.is_empty()).then_some(AgentEvent::MessageDelta { text })
-}
-
-fn believable(seconds: f64) -> Option<Timestamp> {
-    let seconds = BELIEVABLE_SECONDS.contains(&seconds).then_some(seconds as i64)?;
-    Timestamp::from_second(seconds).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_implausible_reset_time_is_ignored() {
-        assert_eq!(believable(1_794_711_639.0), Timestamp::from_second(1_794_711_639).ok());
-        for nonsense in [0.0, -1.0, 18_000.0, 1_794_711_639_000.0, f64::NAN, f64::INFINITY] {
-            assert_eq!(believable(nonsense), None, "{nonsense}");
-        }
-    }
 }

@@ -93,13 +93,11 @@ impl ClaudeProtocol {
     }
 
     fn on_retry(&mut self, retry: SystemLine<'_>) -> Vec<Action> {
-        let retries = &mut self.evidence.retries;
-        retries.status = retry.error_status;
-        retries.auth = if matches!(retry.error_status, Some(401 | 403)) { retries.auth + 1 } else { 0 };
+        self.evidence.retries.add(retry.error_status);
         let error = retry.error.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
         let mut error = error.unwrap_or_default();
         let is_unanswered = retry.error_status.is_none() && error == UNNAMED;
-        retries.unanswered = if is_unanswered { retries.unanswered + 1 } else { 0 };
+        self.evidence.unanswered = if is_unanswered { self.evidence.unanswered + 1 } else { 0 };
         if is_unanswered {
             error = self.evidence.unreached();
         }

@@ -1,6 +1,5 @@
 //! Codex as a kind of agent.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use towline_core::SessionId;
@@ -8,6 +7,7 @@ use towline_core::SessionId;
 use super::plan;
 use super::protocol::CodexProtocol;
 use crate::abilities::{self, Abilities, Ability};
+use crate::environment::Environment;
 use crate::protocol::{Agent, LaunchContext, Protocol};
 use crate::settings::AgentSettings;
 use crate::sign_in::{SignIn, SignInClue};
@@ -40,7 +40,7 @@ impl Agent for Codex {
         format!("run `{} login`, or set OPENAI_API_KEY", settings.command.join(" "))
     }
 
-    fn sign_in(&self, _settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn {
+    fn sign_in(&self, _settings: &AgentSettings, environment: &Environment) -> SignIn {
         let home = environment.get("CODEX_HOME").cloned();
         let home = home.or_else(|| environment.get("HOME").map(|home| format!("{home}/.codex")));
         let file = home.map(|home| SignInClue::File(PathBuf::from(home).join("auth.json")));
@@ -48,11 +48,7 @@ impl Agent for Codex {
         SignIn::ShownBy(file.into_iter().chain([key]).collect())
     }
 
-    fn environment(
-        &self,
-        settings: &AgentSettings,
-        inherited: &BTreeMap<String, String>,
-    ) -> BTreeMap<String, String> {
+    fn environment(&self, settings: &AgentSettings, inherited: &Environment) -> Environment {
         plan::env(settings, inherited)
     }
 

@@ -6,7 +6,7 @@
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use towline_core::{About, AgentEvent, Ask, Choice, Decision, Outcome, Part, Reply};
+use towline_core::{About, AgentEvent, Ask, Decision, Outcome, Part, Reply};
 
 use super::protocol::CodexProtocol;
 use super::{shell, tools, wire};
@@ -277,13 +277,6 @@ fn name(id: &RawValue) -> String {
 }
 
 fn part(question: &wire::Question) -> Part {
-    let option = |option: &wire::Choice| Choice {
-        label: text::shown(&option.label),
-        description: text::shown(&option.description),
-    };
-    Part {
-        text: text::shown(&question.question),
-        options: question.options.iter().flatten().map(option).collect(),
-        many: false,
-    }
+    let options = question.options.iter().flatten();
+    text::part(&question.question, options.map(|option| (&*option.label, &*option.description)), false)
 }

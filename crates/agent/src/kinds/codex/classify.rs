@@ -8,6 +8,7 @@ use serde_json::Value;
 use towline_core::{End, Refusal};
 
 use super::wire::TurnError;
+use crate::failures::{self, Rejected, Retries};
 use crate::jsonrpc::RpcError;
 use crate::protocol::ProcessEnd;
 use crate::text;
@@ -28,9 +29,6 @@ const CUT_OFF: &str = "stream disconnected before completion";
 /// The provider's error type for a request that it does not accept as it is. The app server then quotes the whole
 /// answer.
 const INVALID_REQUEST: &str = "invalid_request_error";
-
-/// More refused credentials in a row than the refresh of a token causes.
-const AUTH_RETRIES: u32 = 2;
 
 /// All evidence of how an attempt ended.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -58,22 +56,6 @@ pub(super) struct Evidence {
 pub(super) struct TurnResult {
     pub(super) status: String,
     pub(super) error: Option<TurnError>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Rejected {
-    /// When it renews, if the provider reported that.
-    pub(super) until: Option<Timestamp>,
-}
-
-/// Failed requests in a row that the agent retried.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Retries {
-    /// The status of the last one.
-    pub(super) status: Option<u16>,
-    /// How many of the last ones were refused credentials.
-    pub(super) auth: u32,
-    pub(super) count: u32,
 }
 
 /// The name of an error.
@@ -139,7 +121,7 @@ pub(super) fn classify(evidence: &Evidence) -> End {
             "interrupted" => End::Crashed { message: "the turn was interrupted".to_owned() },
             _ => failed(evidence, result),
         },
-        _ => without_result(evidence),
+        _ => failures::without_result(&evidence.retries, evidence.rejected.as_ref(), how_it_ended(evidence)),
     }
 }
 
@@ -204,18 +186,6 @@ fn by_words(message: String, until: Option<Timestamp>) -> End {
     } else {
         End::Crashed { message: text::named("other", &message) }
     }
-}
-
-/// The end of an attempt without a completed turn.
-fn without_result(evidence: &Evidence) -> End {
-    let message = how_it_ended(evidence);
-    if evidence.retries.auth >= AUTH_RETRIES {
-        return End::Auth { message };
-    }
-    if let Some(rejected) = &evidence.rejected {
-        return End::RateLimited { until: rejected.until };
-    }
-    End::Crashed { message }
 }
 
 fn how_it_ended(evidence: &Evidence) -> String {

@@ -3,12 +3,10 @@
 //!
 //! Almost all settings go over the protocol, not on the command line, where others could read them.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 use towline_core::{SessionId, SessionPlan};
 
-use crate::environment::{Extra, environment};
+use crate::environment::{Environment, Extra, environment};
 use crate::permission::{Rules, Verdict};
 use crate::protocol::LaunchContext;
 use crate::settings::{AgentSettings, McpServer};
@@ -56,10 +54,7 @@ pub(super) fn interactive(settings: &AgentSettings, session: &SessionId, model: 
 }
 
 /// The whole environment.
-pub(super) fn env(
-    settings: &AgentSettings,
-    inherited: &BTreeMap<String, String>,
-) -> BTreeMap<String, String> {
+pub(super) fn env(settings: &AgentSettings, inherited: &Environment) -> Environment {
     let extra = Extra {
         prefixes: vec!["OPENAI_", "CODEX_"],
         except: OUTER_SESSION.to_vec(),

@@ -2,10 +2,11 @@
 
 use towline_core::{AgentEvent, ToolStatus, TurnEnd, TurnStop};
 
-use super::classify::{ErrorName, Retries, TurnResult};
+use super::classify::{ErrorName, TurnResult};
 use super::opening::CodexStage;
 use super::protocol::CodexProtocol;
 use super::wire;
+use crate::failures::Retries;
 use crate::lines::{Reading, Unknown};
 use crate::protocol::Action;
 use crate::text;
@@ -127,8 +128,7 @@ impl CodexProtocol {
         let mut attempt = 0;
         if ours {
             let retries = &mut self.evidence.retries;
-            let auth = if matches!(name.status, Some(401 | 403)) { retries.auth + 1 } else { 0 };
-            *retries = Retries { status: name.status, auth, count: retries.count + 1 };
+            retries.add(name.status);
             attempt = retries.count;
         }
         let words = news.error.additional_details.unwrap_or(news.error.message);

@@ -1,12 +1,11 @@
 //! Gemini CLI in its headless mode as a kind of agent.
 
-use std::collections::BTreeMap;
-
 use towline_core::{LaunchProblem, SessionId};
 
 use super::plan;
 use super::protocol::GeminiProtocol;
 use crate::abilities::{self, Abilities, Ability};
+use crate::environment::Environment;
 use crate::kinds::acp::Acp;
 use crate::protocol::{Agent, LaunchContext, Protocol, RefusedSettings, Restriction, Stdio};
 use crate::settings::{AgentSettings, Permission};
@@ -73,15 +72,11 @@ impl Agent for Gemini {
         Acp::Any.sign_in_hint(settings)
     }
 
-    fn sign_in(&self, settings: &AgentSettings, environment: &BTreeMap<String, String>) -> SignIn {
+    fn sign_in(&self, settings: &AgentSettings, environment: &Environment) -> SignIn {
         Acp::Any.sign_in(settings, environment)
     }
 
-    fn environment(
-        &self,
-        settings: &AgentSettings,
-        inherited: &BTreeMap<String, String>,
-    ) -> BTreeMap<String, String> {
+    fn environment(&self, settings: &AgentSettings, inherited: &Environment) -> Environment {
         Acp::Any.environment(settings, inherited)
     }
 

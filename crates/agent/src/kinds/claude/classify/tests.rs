@@ -90,12 +90,11 @@ fn a_result_is_classified_by_its_fields() {
 
 #[test]
 fn an_unreachable_provider_is_named_whichever_side_stopped() {
-    let unanswered = |unanswered| Retries { unanswered, ..Retries::default() };
     let provider = Some("http://127.0.0.1:9".to_owned());
     let interrupted = TurnResult { terminal_reason: Some("aborted_streaming".into()), ..failed(None) };
-    let by_itself = Evidence { retries: unanswered(2), ..named(None, "server_error") };
-    let by_us = Evidence { retries: unanswered(UNANSWERED), ..with(interrupted.clone()) };
-    let killed = Evidence { retries: unanswered(UNANSWERED), in_turn: true, ..Evidence::default() };
+    let by_itself = Evidence { unanswered: 2, ..named(None, "server_error") };
+    let by_us = Evidence { unanswered: UNANSWERED, ..with(interrupted.clone()) };
+    let killed = Evidence { unanswered: UNANSWERED, in_turn: true, ..Evidence::default() };
     let reached = "the provider at http://127.0.0.1:9 was not reached";
     let given_up = format!("{reached}: {UNANSWERED} requests in a row got no answer");
     let cases = [(by_itself, format!("{reached}: words")), (by_us, given_up.clone()), (killed, given_up)];
@@ -103,10 +102,10 @@ fn an_unreachable_provider_is_named_whichever_side_stopped() {
         let evidence = Evidence { provider: provider.clone(), ..evidence };
         assert_eq!(classify(&evidence), End::ServerError { status: None, message });
     }
-    let somewhere = Evidence { retries: unanswered(1), ..named(None, "server_error") };
+    let somewhere = Evidence { unanswered: 1, ..named(None, "server_error") };
     let message = "the provider was not reached: words".to_owned();
     assert_eq!(classify(&somewhere), End::ServerError { status: None, message });
-    let early = Evidence { retries: unanswered(UNANSWERED - 1), ..with(interrupted) };
+    let early = Evidence { unanswered: UNANSWERED - 1, ..with(interrupted) };
     assert_eq!(classify(&early), crashed("the turn was interrupted"));
 }
 
