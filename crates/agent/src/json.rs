@@ -240,6 +240,35 @@ impl<'de, T: Lenient<'de>> Lenient<'de> for Vec<T> {
     }
 }
 
+/// Defines objects whose JSON names have the given case, with the fields that are read. All fields must be of the expected
+/// shape. Texts are borrowed from the line.
+macro_rules! objects {
+    ($case:literal:) => {};
+    ($case:literal: $(#[$about:meta])* $name:ident<'a> {
+        $($(#[$note:meta])* $field:ident: $shape:ty,)*
+    } $($rest:tt)*) => {
+        $(#[$about])*
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = $case, bound(deserialize = "'de: 'a"))]
+        pub(super) struct $name<'a> {
+            $($(#[$note])* pub(super) $field: $shape,)*
+        }
+        objects! { $case: $($rest)* }
+    };
+    ($case:literal: $(#[$about:meta])* $name:ident {
+        $($(#[$note:meta])* $field:ident: $shape:ty,)*
+    } $($rest:tt)*) => {
+        $(#[$about])*
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = $case)]
+        pub(super) struct $name {
+            $($(#[$note])* pub(super) $field: $shape,)*
+        }
+        objects! { $case: $($rest)* }
+    };
+}
+pub(crate) use objects;
+
 /// Defines objects with the fields that are read. Fields that are missing, or of another shape, have their defaults.
 macro_rules! lenient_objects {
     ($($(#[$about:meta])* $name:ident $(<$life:lifetime>)? {

@@ -4,60 +4,303 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json::lenient_objects;
 pub(super) use crate::json::{Text, lenient};
+use crate::json::{lenient_objects, objects};
 
-/// The answer to a request that opens or resumes a conversation.
-#[derive(Debug, Deserialize)]
-pub(super) struct ThreadAnswer {
-    pub(super) thread: Thread,
-    pub(super) model: Option<String>,
-}
+objects! { "camelCase":
+    /// The answer to a request that opens or resumes a conversation.
+    ThreadAnswer {
+        thread: Thread,
+        model: Option<String>,
+    }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Thread {
-    pub(super) id: String,
-    pub(super) cli_version: Option<String>,
-}
+    Thread {
+        id: String,
+        cli_version: Option<String>,
+    }
 
-/// The answer to a prompt: its turn.
-#[derive(Debug, Deserialize)]
-pub(super) struct TurnAnswer {
-    pub(super) turn: Turn,
-}
+    /// The answer to a prompt: its turn.
+    TurnAnswer {
+        turn: Turn,
+    }
 
-/// `turn/started` and `turn/completed`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-pub(super) struct TurnNews<'a> {
-    pub(super) thread_id: Text<'a>,
-    pub(super) turn: Turn,
-}
+    /// `turn/started` and `turn/completed`.
+    TurnNews<'a> {
+        thread_id: Text<'a>,
+        turn: Turn,
+    }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Turn {
-    pub(super) id: String,
-    pub(super) status: String,
-    pub(super) error: Option<TurnError>,
-}
+    Turn {
+        id: String,
+        status: String,
+        error: Option<TurnError>,
+    }
 
-/// The parameters of `error`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-pub(super) struct ErrorNews<'a> {
-    pub(super) thread_id: Text<'a>,
-    pub(super) error: TurnError,
-    pub(super) will_retry: bool,
-}
+    /// The parameters of `error`.
+    ErrorNews<'a> {
+        thread_id: Text<'a>,
+        error: TurnError,
+        will_retry: bool,
+    }
 
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TurnError {
-    pub(super) message: String,
-    /// A name, or an object with a name as its only field.
-    pub(super) codex_error_info: Option<Value>,
-    pub(super) additional_details: Option<String>,
+    #[derive(Clone, Default, PartialEq)]
+    TurnError {
+        message: String,
+        /// A name, or an object with a name as its only field.
+        codex_error_info: Option<Value>,
+        additional_details: Option<String>,
+    }
+
+    ItemHead<'a> {
+        r#type: Text<'a>,
+    }
+
+    UserItem<'a> {
+        client_id: Option<Text<'a>>,
+    }
+
+    TextItem<'a> {
+        text: Text<'a>,
+    }
+
+    ReasoningItem<'a> {
+        #[serde(default)]
+        summary: Vec<Text<'a>>,
+        #[serde(default)]
+        content: Vec<Text<'a>>,
+    }
+
+    CommandItem<'a> {
+        id: Text<'a>,
+        command: Text<'a>,
+        status: Text<'a>,
+        #[serde(default)]
+        command_actions: Vec<CommandAction<'a>>,
+        aggregated_output: Option<Text<'a>>,
+        exit_code: Option<i32>,
+    }
+
+    CommandAction<'a> {
+        r#type: Text<'a>,
+        path: Option<Text<'a>>,
+    }
+
+    FileItem<'a> {
+        id: Text<'a>,
+        status: Text<'a>,
+        changes: Vec<FileChange>,
+    }
+
+    #[derive(Clone)]
+    FileChange {
+        path: String,
+        kind: ChangeKind,
+        diff: String,
+    }
+
+    #[derive(Clone)]
+    ChangeKind {
+        r#type: String,
+        #[serde(rename = "move_path")]
+        move_path: Option<String>,
+    }
+
+    McpItem<'a> {
+        id: Text<'a>,
+        server: Text<'a>,
+        tool: Text<'a>,
+        status: Text<'a>,
+        arguments: &'a RawValue,
+        result: Option<McpResult<'a>>,
+        error: Option<Message>,
+    }
+
+    McpResult<'a> {
+        #[serde(default)]
+        content: Vec<&'a RawValue>,
+    }
+
+    DynamicItem<'a> {
+        id: Text<'a>,
+        tool: Text<'a>,
+        status: Text<'a>,
+        arguments: &'a RawValue,
+    }
+
+    CollabItem<'a> {
+        id: Text<'a>,
+        tool: Text<'a>,
+        status: Text<'a>,
+        prompt: Option<Text<'a>>,
+        #[serde(default)]
+        receiver_thread_ids: Vec<String>,
+    }
+
+    SearchItem<'a> {
+        id: Text<'a>,
+        query: Text<'a>,
+    }
+
+    ViewItem<'a> {
+        id: Text<'a>,
+        path: Text<'a>,
+    }
+
+    ImageItem<'a> {
+        id: Text<'a>,
+        status: Text<'a>,
+        saved_path: Option<Text<'a>>,
+    }
+
+    /// `warning`, `guardianWarning`, and the error of an MCP call.
+    Message {
+        message: String,
+    }
+
+    /// The parameters of `configWarning`.
+    ConfigWarning {
+        summary: String,
+    }
+
+    /// The parameters of `item/agentMessage/delta`.
+    Delta<'a> {
+        thread_id: Text<'a>,
+        delta: Text<'a>,
+    }
+
+    /// The parameters of `turn/plan/updated`.
+    PlanNews {
+        plan: Vec<PlanStep>,
+    }
+
+    PlanStep {
+        step: String,
+        status: String,
+    }
+
+    /// The parameters of `mcpServer/startupStatus/updated`.
+    ServerStatus<'a> {
+        name: Text<'a>,
+        status: Text<'a>,
+        error: Option<Text<'a>>,
+    }
+
+    /// The parameters of `model/rerouted`.
+    Rerouted {
+        from_model: String,
+        to_model: String,
+    }
+
+    /// The parameters of `thread/tokenUsage/updated`.
+    UsageNews<'a> {
+        thread_id: Text<'a>,
+        turn_id: Text<'a>,
+        token_usage: TokenUsage,
+    }
+
+    #[derive(Clone, Copy)]
+    TokenUsage {
+        /// Since the conversation began, in any process.
+        total: Counts,
+        last: Counts,
+        model_context_window: Option<i64>,
+    }
+
+    /// The input includes cache reads and writes. The output includes reasoning.
+    #[derive(Clone, Copy, Default)]
+    Counts {
+        total_tokens: i64,
+        input_tokens: i64,
+        cached_input_tokens: i64,
+        #[serde(default)]
+        cache_write_input_tokens: i64,
+        output_tokens: i64,
+    }
+
+    /// The parameters of `account/rateLimits/updated`.
+    LimitsNews {
+        rate_limits: RateLimits,
+    }
+
+    RateLimits {
+        primary: Option<Window>,
+        secondary: Option<Window>,
+        rate_limit_reached_type: Option<String>,
+    }
+
+    #[derive(Clone, Copy, PartialEq)]
+    Window {
+        used_percent: f64,
+        window_duration_mins: Option<i64>,
+        /// Seconds since 1970.
+        resets_at: Option<i64>,
+    }
+
+    /// The parameters of `serverRequest/resolved`.
+    Resolved<'a> {
+        request_id: &'a RawValue,
+    }
+
+    /// The parameters of `item/commandExecution/requestApproval`.
+    CommandApproval {
+        thread_id: String,
+        kind: Option<String>,
+        command: Option<String>,
+        network_approval_context: Option<NetworkContext>,
+    }
+
+    NetworkContext {
+        host: String,
+        protocol: String,
+    }
+
+    /// The parameters of `item/fileChange/requestApproval`.
+    FileApproval {
+        thread_id: String,
+        item_id: String,
+    }
+
+    /// The parameters of `item/permissions/requestApproval`.
+    PermissionsApproval {
+        thread_id: String,
+        permissions: Value,
+    }
+
+    /// The parameters of `mcpServer/elicitation/request`.
+    Elicitation {
+        thread_id: String,
+        server_name: String,
+        #[serde(default)]
+        message: String,
+        #[serde(rename = "_meta")]
+        meta: Option<ElicitationMeta>,
+    }
+
+    ElicitationMeta {
+        #[serde(rename = "codex_approval_kind")]
+        codex_approval_kind: Option<String>,
+        #[serde(default)]
+        #[serde(rename = "tool_params")]
+        tool_params: Value,
+    }
+
+    /// The parameters of `item/tool/requestUserInput`.
+    UserInputRequest {
+        thread_id: String,
+        questions: Vec<Question>,
+    }
+
+    Question {
+        id: String,
+        question: String,
+        options: Option<Vec<Choice>>,
+    }
+
+    Choice {
+        label: String,
+        #[serde(default)]
+        description: String,
+    }
 }
 
 /// `item/started` and `item/completed`, with the item as it is written or as it was read.
@@ -66,12 +309,6 @@ pub(super) struct TurnError {
 pub(super) struct ItemNews<'a, I> {
     pub(super) thread_id: Text<'a>,
     pub(super) item: I,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct ItemHead<'a> {
-    pub(super) r#type: Text<'a>,
 }
 
 /// An item of a turn.
@@ -121,314 +358,9 @@ impl<'a> Item<'a> {
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-pub(super) struct UserItem<'a> {
-    pub(super) client_id: Option<Text<'a>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct TextItem<'a> {
-    pub(super) text: Text<'a>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct ReasoningItem<'a> {
-    #[serde(default)]
-    pub(super) summary: Vec<Text<'a>>,
-    #[serde(default)]
-    pub(super) content: Vec<Text<'a>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-pub(super) struct CommandItem<'a> {
-    pub(super) id: Text<'a>,
-    pub(super) command: Text<'a>,
-    pub(super) status: Text<'a>,
-    #[serde(default)]
-    pub(super) command_actions: Vec<CommandAction<'a>>,
-    pub(super) aggregated_output: Option<Text<'a>>,
-    pub(super) exit_code: Option<i32>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct CommandAction<'a> {
-    pub(super) r#type: Text<'a>,
-    pub(super) path: Option<Text<'a>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct FileItem<'a> {
-    pub(super) id: Text<'a>,
-    pub(super) status: Text<'a>,
-    pub(super) changes: Vec<FileChange>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct FileChange {
-    pub(super) path: String,
-    pub(super) kind: ChangeKind,
-    pub(super) diff: String,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct ChangeKind {
-    pub(super) r#type: String,
-    pub(super) move_path: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct McpItem<'a> {
-    pub(super) id: Text<'a>,
-    pub(super) server: Text<'a>,
-    pub(super) tool: Text<'a>,
-    pub(super) status: Text<'a>,
-    pub(super) arguments: &'a RawValue,
-    pub(super) result: Option<McpResult<'a>>,
-    pub(super) error: Option<Message>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct McpResult<'a> {
-    #[serde(default)]
-    pub(super) content: Vec<&'a RawValue>,
-}
-
 lenient_objects! {
     /// A part of an MCP tool's result.
     McpPart<'de> {
         "text" => text: Option<Text<'de>>,
     }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct DynamicItem<'a> {
-    pub(super) id: Text<'a>,
-    pub(super) tool: Text<'a>,
-    pub(super) status: Text<'a>,
-    pub(super) arguments: &'a RawValue,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-pub(super) struct CollabItem<'a> {
-    pub(super) id: Text<'a>,
-    pub(super) tool: Text<'a>,
-    pub(super) status: Text<'a>,
-    pub(super) prompt: Option<Text<'a>>,
-    #[serde(default)]
-    pub(super) receiver_thread_ids: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct SearchItem<'a> {
-    pub(super) id: Text<'a>,
-    pub(super) query: Text<'a>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct ViewItem<'a> {
-    pub(super) id: Text<'a>,
-    pub(super) path: Text<'a>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-pub(super) struct ImageItem<'a> {
-    pub(super) id: Text<'a>,
-    pub(super) status: Text<'a>,
-    pub(super) saved_path: Option<Text<'a>>,
-}
-
-/// `warning`, `guardianWarning`, and the error of an MCP call.
-#[derive(Debug, Deserialize)]
-pub(super) struct Message {
-    pub(super) message: String,
-}
-
-/// The parameters of `configWarning`.
-#[derive(Debug, Deserialize)]
-pub(super) struct ConfigWarning {
-    pub(super) summary: String,
-}
-
-/// The parameters of `item/agentMessage/delta`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-pub(super) struct Delta<'a> {
-    pub(super) thread_id: Text<'a>,
-    pub(super) delta: Text<'a>,
-}
-
-/// The parameters of `turn/plan/updated`.
-#[derive(Debug, Deserialize)]
-pub(super) struct PlanNews {
-    pub(super) plan: Vec<PlanStep>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct PlanStep {
-    pub(super) step: String,
-    pub(super) status: String,
-}
-
-/// The parameters of `mcpServer/startupStatus/updated`.
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct ServerStatus<'a> {
-    pub(super) name: Text<'a>,
-    pub(super) status: Text<'a>,
-    pub(super) error: Option<Text<'a>>,
-}
-
-/// The parameters of `model/rerouted`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Rerouted {
-    pub(super) from_model: String,
-    pub(super) to_model: String,
-}
-
-/// The parameters of `thread/tokenUsage/updated`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-pub(super) struct UsageNews<'a> {
-    pub(super) thread_id: Text<'a>,
-    pub(super) turn_id: Text<'a>,
-    pub(super) token_usage: TokenUsage,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TokenUsage {
-    /// Since the conversation began, in any process.
-    pub(super) total: Counts,
-    pub(super) last: Counts,
-    pub(super) model_context_window: Option<i64>,
-}
-
-/// The input includes cache reads and writes. The output includes reasoning.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Counts {
-    pub(super) total_tokens: i64,
-    pub(super) input_tokens: i64,
-    pub(super) cached_input_tokens: i64,
-    #[serde(default)]
-    pub(super) cache_write_input_tokens: i64,
-    pub(super) output_tokens: i64,
-}
-
-/// The parameters of `account/rateLimits/updated`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct LimitsNews {
-    pub(super) rate_limits: RateLimits,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct RateLimits {
-    pub(super) primary: Option<Window>,
-    pub(super) secondary: Option<Window>,
-    pub(super) rate_limit_reached_type: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Window {
-    pub(super) used_percent: f64,
-    pub(super) window_duration_mins: Option<i64>,
-    /// Seconds since 1970.
-    pub(super) resets_at: Option<i64>,
-}
-
-/// The parameters of `serverRequest/resolved`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
-pub(super) struct Resolved<'a> {
-    pub(super) request_id: &'a RawValue,
-}
-
-/// The parameters of `item/commandExecution/requestApproval`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CommandApproval {
-    pub(super) thread_id: String,
-    pub(super) kind: Option<String>,
-    pub(super) command: Option<String>,
-    pub(super) network_approval_context: Option<NetworkContext>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct NetworkContext {
-    pub(super) host: String,
-    pub(super) protocol: String,
-}
-
-/// The parameters of `item/fileChange/requestApproval`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct FileApproval {
-    pub(super) thread_id: String,
-    pub(super) item_id: String,
-}
-
-/// The parameters of `item/permissions/requestApproval`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PermissionsApproval {
-    pub(super) thread_id: String,
-    pub(super) permissions: Value,
-}
-
-/// The parameters of `mcpServer/elicitation/request`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Elicitation {
-    pub(super) thread_id: String,
-    pub(super) server_name: String,
-    #[serde(default)]
-    pub(super) message: String,
-    #[serde(rename = "_meta")]
-    pub(super) meta: Option<ElicitationMeta>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct ElicitationMeta {
-    pub(super) codex_approval_kind: Option<String>,
-    #[serde(default)]
-    pub(super) tool_params: Value,
-}
-
-/// The parameters of `item/tool/requestUserInput`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct UserInputRequest {
-    pub(super) thread_id: String,
-    pub(super) questions: Vec<Question>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Question {
-    pub(super) id: String,
-    pub(super) question: String,
-    pub(super) options: Option<Vec<Choice>>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Choice {
-    pub(super) label: String,
-    #[serde(default)]
-    pub(super) description: String,
 }
