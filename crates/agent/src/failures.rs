@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn an_implausible_reset_time_is_ignored() {
         assert_eq!(reset_time(1_794_711_639), Timestamp::from_second(1_794_711_639).ok());
-        for nonsense in [0, -1, 18_000, 1_794_740_000_000, f64::NAN as i64, f64::INFINITY as i64] {
+        for nonsense in [0, -1, 18_000, 1_794_740_000_000, i64::MAX] {
             assert_eq!(reset_time(nonsense), None, "{nonsense}");
         }
     }
