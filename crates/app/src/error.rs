@@ -231,7 +231,10 @@ fn removal_hint(goal: GoalId, error: &RemovalError) -> Option<Hint> {
         }
         RemovalError::Unmerged { .. } => {
             let keep = "or remove the goal and keep the work under a private ref";
-            Some([("merge it", Action::Merge(goal)), ("see the changes", Action::Diff(goal)), (keep, force)].into())
+            Some(
+                [("merge it", Action::Merge(goal)), ("see the changes", Action::Diff(goal)), (keep, force)]
+                    .into(),
+            )
         }
         RemovalError::Submodules { workspace, .. } => {
             let place = workspace.display();

@@ -28,7 +28,8 @@ fn only_the_first_run_of_a_project_explains_bypass() {
     assert!(first.stderr.contains(NOTE), "{first:?}");
     assert!(!first.stdout.contains("no jail"), "{first:?}");
     first.json();
-    for line in ["does not confine it", "[agents.claude]\n", "permission = \"ask\"", "allow = [", "deny = ["] {
+    for line in ["does not confine it", "[agents.claude]\n", "permission = \"ask\"", "allow = [", "deny = ["]
+    {
         assert!(first.stderr.contains(line), "no {line} in {}", first.stderr);
     }
     let wide: Vec<&str> = first.stderr.lines().filter(|line| line.chars().count() > 120).collect();

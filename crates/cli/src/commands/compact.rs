@@ -32,8 +32,8 @@ pub(crate) async fn run(context: &Context, args: Compact) -> Result<ExitCode, Fa
     let found = find::goal(context, &args.id).await?;
     let goal = found.record.goal.id.short();
     match compact(context, found, focus).await? {
-        Taken::ByDriver => output::tell("the next attempt starts with a summary of the conversation"),
-        Taken::Recorded => output::tell(format_args!(
+        Taken::ByDriver => output::print("the next attempt starts with a summary of the conversation"),
+        Taken::Recorded => output::print(format_args!(
             "stored: the next attempt of goal {goal} starts with a summary of the conversation"
         )),
     }

@@ -33,15 +33,15 @@ pub(crate) async fn run(context: &Context, args: Enter) -> Result<ExitCode, Fail
     }
     let visit = enter(context, found).await?;
     let SessionCommand { agent, directory, .. } = &visit.command;
-    output::tell(format_args!("goal {id} is yours: the session of {agent} in {}", directory.display()));
-    output::tell(format_args!(
+    output::print(format_args!("goal {id} is yours: the session of {agent} in {}", directory.display()));
+    output::print(format_args!(
         "Towline does not count what you spend in it; leave it to continue with: towline resume {id}"
     ));
     let ended = hold_session(&visit.command).await;
     let phase = visit.end(ended.as_ref().ok().copied().flatten()).await?;
     ended?;
     let command = if matches!(phase, Phase::Paused { .. }) { "resume" } else { "retry" };
-    output::tell(format_args!("goal {id} is {}; continue it with: towline {command} {id}", phase.name()));
+    output::print(format_args!("goal {id} is {}; continue it with: towline {command} {id}", phase.name()));
     Ok(ExitCode::SUCCESS)
 }
 
