@@ -30,10 +30,10 @@ impl Turn<'_> {
     /// Compacts the conversation because the user asked for it.
     pub(super) async fn compact_by_hand(&mut self, focus: Option<&str>) -> Result<Stopped, Trouble> {
         let message = if self.session.look(|conversation| conversation.items.is_empty()) {
-            "There is nothing to sum up yet.".to_owned()
+            "There is nothing to summarise yet.".to_owned()
         } else {
             let (before, after) = self.sum_up(focus, None).await?;
-            format!("The conversation was summed up: about {before} tokens before, {after} after.")
+            format!("The conversation was summarised: about {before} tokens before, {after} after.")
         };
         let update = updates::chunk("agent_message_chunk", None, &message);
         self.outbox.update(&self.session.id, update);
@@ -76,11 +76,11 @@ impl Turn<'_> {
     }
 
     fn request(&self, focus: Option<&str>) -> String {
-        let focus = focus.map(|focus| format!("\n\nDwell on this: {focus}")).unwrap_or_default();
+        let focus = focus.map(|focus| format!("\n\nFocus on this: {focus}")).unwrap_or_default();
         // Half of the window at two bytes per token: that fits even where tokens are short.
         let limit = usize::try_from(self.settings.context_window).unwrap_or(usize::MAX);
         let written = self.session.look(|conversation| written(&conversation.items));
-        let text = shortened(&written, limit, "\n\n[… the middle was left out …]\n\n");
+        let text = shortened(&written, limit, "\n\n[… the middle was cut out …]\n\n");
         format!("{REQUEST}{focus}\n\n<conversation>\n{text}\n</conversation>")
     }
 }

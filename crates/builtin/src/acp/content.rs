@@ -38,11 +38,11 @@ pub(super) fn words(blocks: Vec<Block>) -> Result<String, Refusal> {
         Block::Resource { resource: Resource { uri, text: Some(text) } } => {
             Ok(format!("<resource uri=\"{uri}\">\n{text}\n</resource>"))
         }
-        Block::Resource { resource: Resource { uri, text: None } } => Err(format!("{uri} is no text")),
+        Block::Resource { resource: Resource { uri, text: None } } => Err(format!("{uri} is not text")),
         Block::Other => Err("it has a block that is neither text nor a resource".to_owned()),
     });
     let pieces: Result<Vec<_>, _> = pieces.collect();
-    let refused = |why| Refusal::invalid_params(format!("the prompt cannot be taken: {why}; send text"));
+    let refused = |why| Refusal::invalid_params(format!("the prompt cannot be used: {why}; send text"));
     let words = pieces.map_err(refused)?.join("\n");
     if words.trim().is_empty() {
         return Err(Refusal::invalid_params("the prompt is empty; describe the task"));

@@ -39,7 +39,7 @@ impl ServerParams {
         let Self { name, command, args, env } = self;
         let Some(command) = command else {
             return Err(Refusal::invalid_params(format!(
-                "the MCP server `{name}` is no program; only servers with a command can be used"
+                "the MCP server `{name}` is not a program; only servers with a command are supported"
             )));
         };
         let env = env.into_iter().map(|Variable { name, value }| (name, value)).collect();

@@ -50,7 +50,7 @@ fn notes(directory: &Path) -> Option<(&'static str, String)> {
         bytes.truncate(NOTES_BYTES);
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
         if cut {
-            text.push_str("\n[the rest was left out: read the file]");
+            text.push_str("\n[cut off: read the file for the rest]");
         }
         (!text.trim().is_empty()).then_some((name, text))
     })
@@ -75,6 +75,6 @@ mod tests {
         std::fs::write(folder.path().join("AGENTS.md"), "x".repeat(NOTES_BYTES + 1)).unwrap();
         let long = prompt();
         assert!(long.contains(&"x".repeat(NOTES_BYTES)) && !long.contains(&"x".repeat(NOTES_BYTES + 1)));
-        assert!(long.ends_with("left out: read the file]"));
+        assert!(long.ends_with("cut off: read the file for the rest]"));
     }
 }

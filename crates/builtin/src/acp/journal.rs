@@ -26,7 +26,7 @@ pub(super) enum JournalError {
     #[error("the session is open in another process; end that one first")]
     InUse,
     /// A line before the last cannot be parsed.
-    #[error("line {line} of the session file cannot be understood ({why}); begin a new session")]
+    #[error("line {line} of the session file cannot be parsed ({why}); start a new session")]
     Damaged {
         /// The line's number, counted from 1.
         line: usize,

@@ -140,7 +140,7 @@ fn existing_directory(path: &Path) -> Result<PathBuf, Refusal> {
         return Err(refused("it must be an absolute path"));
     }
     let real = path.canonicalize().map_err(|error| refused(&error.to_string()))?;
-    if real.is_dir() { Ok(real) } else { Err(refused("it is no directory")) }
+    if real.is_dir() { Ok(real) } else { Err(refused("it is not a directory")) }
 }
 
 fn broken(error: &JournalError) -> Refusal {

@@ -22,19 +22,19 @@ pub struct Prices {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadPrices {
     /// A part is not of the form `kind=USD`.
-    #[error("`{0}` is no price; write input=USD,output=USD, in dollars per million tokens")]
+    #[error("`{0}` is not a price; write input=USD,output=USD, in dollars per million tokens")]
     NoPrice(String),
     /// There is no such kind of tokens.
-    #[error("there is no price for `{0}`; there are input, output, cache_read and cache_write")]
+    #[error("unknown kind of token `{0}`; the kinds are input, output, cache_read and cache_write")]
     UnknownKind(String),
     /// A number cannot be read.
-    #[error("`{0}` is no number of dollars; write it like 3 or 0.25, with at most {DECIMALS} decimals")]
+    #[error("`{0}` is not an amount in dollars; write it like 3 or 0.25, with at most {DECIMALS} decimals")]
     NoNumber(String),
     /// A required kind is missing.
     #[error("the price of {0} is missing; write input=USD,output=USD")]
     Missing(&'static str),
     /// A kind is given twice.
-    #[error("there are two prices for `{0}`; leave one out")]
+    #[error("there are two prices for `{0}`; remove one")]
     Twice(String),
 }
 

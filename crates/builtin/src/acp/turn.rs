@@ -19,7 +19,7 @@ use super::updates;
 use crate::tools::Status;
 
 /// The results of calls that were running when something stopped them.
-const CANCELLED: &str = "The user cancelled the turn while this call was under way: it may or may not have been carried \
+const CANCELLED: &str = "The user cancelled the turn while this call was running: it may or may not have been carried \
                          out. Look before you repeat it.";
 const UNKNOWN_END: &str = "The result of this call could not be recorded: it may or may not have been carried out. Look before \
                            you repeat it.";

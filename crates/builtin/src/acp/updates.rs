@@ -116,7 +116,7 @@ pub(super) fn commands() -> Value {
     let compact = json!({
         "name": "compact",
         "description": "Replace the conversation by a summary of it",
-        "input": {"hint": "what the summary should dwell on"},
+        "input": {"hint": "the focus of the summary"},
     });
     json!({"sessionUpdate": "available_commands_update", "availableCommands": [compact]})
 }

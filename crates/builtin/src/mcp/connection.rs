@@ -134,7 +134,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let OpenCalls::Open(asked) = &mut *lock(&self.connection.shared.asked) else { return };
         if asked.remove(&self.id).is_some() {
-            let params = json!({"requestId": self.id, "reason": "nobody waits for it any more"});
+            let params = json!({"requestId": self.id, "reason": "the answer is no longer needed"});
             let message = jsonrpc::notification("notifications/cancelled", params);
             // A server that reads nothing need not know.
             let _ = self.connection.outbox.try_send(message);

@@ -128,7 +128,10 @@ impl McpServers {
             Value::Null => json!({}),
             other => {
                 let shown = one_line(&other.to_string(), 200);
-                return Outcome::failed(format!("{}: the arguments are no JSON object: {shown}", call.name));
+                return Outcome::failed(format!(
+                    "{}: the arguments are not a JSON object: {shown}",
+                    call.name
+                ));
             }
         };
         let request = connection.request("tools/call", json!({"name": tool.name, "arguments": arguments}));
@@ -181,7 +184,7 @@ async fn open(
         Ok(Ok(tools)) => Ok((connection, tools)),
         Ok(Err(refusal)) => Err(refusal.why),
         Err(_) => {
-            Err(format!("it did not come up within {} s{}", limit.as_secs_f32(), connection.last_words()))
+            Err(format!("it did not start within {} s{}", limit.as_secs_f32(), connection.last_words()))
         }
     }
 }

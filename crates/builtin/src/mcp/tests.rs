@@ -101,7 +101,7 @@ async fn tools_of_all_pages_have_names_that_apis_accept() {
     assert_eq!(servers.run(&call("mcp__my_files__b", Value::Null)).await, Outcome::failed("no"));
     assert_eq!(
         servers.run(&call("mcp__my_files__b", json!("{\"x"))).await,
-        Outcome::failed("mcp__my_files__b: the arguments are no JSON object: \"{\\\"x\"")
+        Outcome::failed("mcp__my_files__b: the arguments are not a JSON object: \"{\\\"x\"")
     );
     assert_eq!(servers.run(&call("b", json!({}))).await, Outcome::failed("there is no tool `b`"));
     let read = fs::read_to_string(folder.path().join("heard.my files")).unwrap();
@@ -173,7 +173,7 @@ async fn servers_that_do_not_start_are_named_and_the_others_are_used() {
             "MCP server `missing` is not used: `/nonexistent/server` cannot be started: \
              No such file or directory (os error 2)",
             "MCP server `dies` is not used: the server has ended (exit status: 3); it last wrote: no key",
-            "MCP server `mute` is not used: it did not come up within 5 s; it last wrote: still thinking",
+            "MCP server `mute` is not used: it did not start within 5 s; it last wrote: still thinking",
             "MCP server `refuses` is not used: not you",
         ]
     );

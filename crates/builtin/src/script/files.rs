@@ -21,7 +21,7 @@ impl TryFrom<String> for InnerPath {
         match inner && !text.is_empty() {
             true => Ok(Self(text)),
             false => {
-                Err(format!("`{text}` leads out of the directory the script works in; write a relative path"))
+                Err(format!("`{text}` leads outside the script's working directory; write a relative path"))
             }
         }
     }
@@ -60,7 +60,7 @@ impl InnerPath {
         if existing.canonicalize()?.starts_with(&root) {
             return Ok(place);
         }
-        Err(io::Error::other(format!("{} leads out of {}", self.0, root.display())))
+        Err(io::Error::other(format!("{} leads outside {}", self.0, root.display())))
     }
 }
 

@@ -188,7 +188,9 @@ impl TryFrom<f64> for Dollars {
     type Error = String;
 
     fn try_from(dollars: f64) -> Result<Self, String> {
-        MicroUsd::from_dollars(dollars).map(Self).ok_or_else(|| format!("{dollars} is no amount of dollars"))
+        MicroUsd::from_dollars(dollars)
+            .map(Self)
+            .ok_or_else(|| format!("{dollars} is not an amount in dollars"))
     }
 }
 
@@ -267,15 +269,21 @@ mod tests {
             ("name = 'a'", ["line 1", "unknown field `name`"]),
             ("[[turn]]\nstep = [{ write = { path = 'a', txt = 'b' } }]", ["line 2", "unknown field `txt`"]),
             ("[[turn]]\nstep = [{ usage = { tokens = 1 } }]", ["line 2", "unknown field `tokens`"]),
-            ("[[turn]]\nstep = [{ usage = { cost_usd = -1.0 } }]", ["line 2", "-1 is no amount of dollars"]),
+            (
+                "[[turn]]\nstep = [{ usage = { cost_usd = -1.0 } }]",
+                ["line 2", "-1 is not an amount in dollars"],
+            ),
             ("[[turn]]\nstep = [{ sleep = '250' }]", ["line 2", "`250` is not a duration"]),
             ("[[turn]]\nstep = [{ exit = 256 }]", ["line 2", "256"]),
             ("[[turn]]\nstep = [{ say = 'a', run = 'b' }]", ["line 2", "this one has say and run"]),
             ("[[turn]]\nstep = [{}]", ["line 2", "without anything to do"]),
-            ("[[turn]]\nstep = [{ write = { path = '../a', text = '' } }]", ["line 2", "`../a` leads out"]),
+            (
+                "[[turn]]\nstep = [{ write = { path = '../a', text = '' } }]",
+                ["line 2", "`../a` leads outside"],
+            ),
             (
                 "[[turn]]\nstep = [{ replace = { path = '/a', from = '', to = '' } }]",
-                ["line 2", "`/a` leads out"],
+                ["line 2", "`/a` leads outside"],
             ),
             ("", ["no turn", "[[turn]]"]),
             ("[[turn", ["line 1", "^"]),

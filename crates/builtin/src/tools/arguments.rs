@@ -39,6 +39,16 @@ pub(super) struct Field {
     pub(super) about: &'static str,
 }
 
+impl Field {
+    pub(super) const fn required(name: &'static str, form: Form, about: &'static str) -> Self {
+        Self { name, form, need: Need::Required, about }
+    }
+
+    pub(super) const fn optional(name: &'static str, form: Form, about: &'static str) -> Self {
+        Self { name, form, need: Need::Optional, about }
+    }
+}
+
 /// The type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
@@ -98,7 +108,7 @@ impl Tool {
     pub(super) fn parse(&self, input: &Value) -> Result<Arguments, String> {
         let Value::Object(given) = input else {
             let shown = one_line(&input.to_string(), 200);
-            return Err(self.wrong(&format!("the arguments are no JSON object: {shown}")));
+            return Err(self.wrong(&format!("the arguments are not a JSON object: {shown}")));
         };
         for (name, value) in given {
             let Some(field) = self.fields.iter().find(|field| field.name == name) else {
@@ -181,9 +191,9 @@ mod tests {
         name: "read",
         about: "Reads.",
         fields: &[
-            Field { name: "path", form: Form::Text, need: Need::Required, about: "The file." },
-            Field { name: "limit", form: Form::Number, need: Need::Optional, about: "How many." },
-            Field { name: "all", form: Form::Flag, need: Need::Optional, about: "All of it." },
+            Field::required("path", Form::Text, "The file."),
+            Field::optional("limit", Form::Number, "How many."),
+            Field::optional("all", Form::Flag, "All of it."),
         ],
         kind: ToolKind::Read,
         reach: Reach::Looks,
@@ -216,8 +226,8 @@ mod tests {
         let form = "The right form is {\"path\": string, \"limit\": integer (optional), \
                     \"all\": boolean (optional)}.";
         for (input, what) in [
-            (json!("{\"path\": "), "the arguments are no JSON object: \"{\\\"path\\\": \""),
-            (json!(null), "the arguments are no JSON object: null"),
+            (json!("{\"path\": "), "the arguments are not a JSON object: \"{\\\"path\\\": \""),
+            (json!(null), "the arguments are not a JSON object: null"),
             (json!({}), "`path` is missing"),
             (json!({"path": null}), "`path` is null, and must be a string"),
             (json!({"path": 3}), "`path` is 3, and must be a string"),

@@ -13,7 +13,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::arguments::{Arguments, Field, Form, Need, Tool, Work};
+use super::arguments::{Arguments, Field, Form, Tool, Work};
 use super::output::{HeadAndTail, Pieces};
 use super::{Outcome, Reach, ToolKind};
 use crate::child::Group;
@@ -33,18 +33,13 @@ const ALWAYS_HIDDEN: &str = "TOWLINE_TOKEN";
 
 pub(super) const TOOL: Tool = Tool {
     name: "run",
-    about: "Runs a command with `sh -c` in the workspace and answers with what it printed on both streams and with \
-            its exit code. Of more than 30 KB the beginning and the end are shown. It gets no input, and there is no \
-            terminal. Every call starts in the workspace anew: `cd` and variables do not last. What it leaves in the \
-            background is ended when the command ends.",
+    about: "Runs a command with `sh -c` in the workspace and answers with its output on both streams and \
+            its exit code. Output above 30 KB is cut to its beginning and end. The command gets no input and no \
+            terminal. Every call starts in the workspace: `cd` and variables do not last. Background processes end \
+            with the command.",
     fields: &[
-        Field { name: "command", form: Form::Text, need: Need::Required, about: "The command, for `sh -c`." },
-        Field {
-            name: "timeout",
-            form: Form::Number,
-            need: Need::Optional,
-            about: "After how many seconds it is ended; 600 when left out, 3600 at most.",
-        },
+        Field::required("command", Form::Text, "The command, for `sh -c`."),
+        Field::optional("timeout", Form::Number, "The timeout in seconds: 600 by default, at most 3600."),
     ],
     kind: ToolKind::Execute,
     reach: Reach::Acts,
@@ -191,7 +186,7 @@ fn outcome(mut output: String, end: &End, left_behind: bool) -> Outcome {
         output.push('\n');
     }
     if left_behind {
-        output.push_str("[what it left in the background was ended]\n");
+        output.push_str("[its background processes were ended]\n");
     }
     let (words, worked) = match end {
         End::Exited(Some(status)) => match (status.code(), status.signal()) {
@@ -201,7 +196,7 @@ fn outcome(mut output: String, end: &End, left_behind: bool) -> Outcome {
         },
         End::Exited(None) => ("[ended in an unknown way]".to_owned(), false),
         End::TimedOut(seconds) => {
-            (format!("[ended after its timeout of {seconds} s; give it a longer one, or less to do]"), false)
+            (format!("[ended after its timeout of {seconds} s; set a longer one, or do less]"), false)
         }
     };
     output.push_str(&words);
@@ -287,7 +282,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let got =
             run_in(root.path(), json!({"command": format!("echo begun; {STUBBORN}"), "timeout": 2})).await;
-        let words = "begun\n[ended after its timeout of 2 s; give it a longer one, or less to do]";
+        let words = "begun\n[ended after its timeout of 2 s; set a longer one, or do less]";
         assert_eq!(got, Outcome::failed(words));
         gone(&root.path().join("outer")).await;
         gone(&root.path().join("inner")).await;
@@ -319,7 +314,7 @@ mod tests {
         let line =
             "sh -c 'echo $$ > inner; exec sleep 600' & while ! test -s inner; do sleep 0.01; done; echo done";
         let got = run_in(root.path(), json!({ "command": line })).await;
-        assert_eq!(got, Outcome::ok("done\n[what it left in the background was ended]\n[exit code 0]"));
+        assert_eq!(got, Outcome::ok("done\n[its background processes were ended]\n[exit code 0]"));
         assert!(begun.elapsed() < Duration::from_secs(60));
         gone(&root.path().join("inner")).await;
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::arguments::{Arguments, Field, Form, Need, Tool, Work};
+use super::arguments::{Arguments, Field, Form, Tool, Work};
 use super::places::Places;
 use super::words::{count, one_line};
 use super::write::replace;
@@ -16,23 +16,13 @@ const MOST_PLACES: usize = 10;
 pub(super) const TOOL: Tool = Tool {
     name: "edit",
     about: "Replaces `old` by `new` in a file. `old` must be in the file exactly as written here, white space \
-            included and without the line numbers that `read` shows, and exactly once: take in enough of the lines \
+            included and without the line numbers that `read` shows, and exactly once: include enough of the lines \
             around it, or set `all` to replace every occurrence.",
     fields: &[
-        Field {
-            name: "path",
-            form: Form::Text,
-            need: Need::Required,
-            about: "The file, relative to the workspace.",
-        },
-        Field { name: "old", form: Form::Text, need: Need::Required, about: "The text to replace." },
-        Field {
-            name: "new",
-            form: Form::Text,
-            need: Need::Required,
-            about: "The text to put there instead.",
-        },
-        Field { name: "all", form: Form::Flag, need: Need::Optional, about: "Replace every occurrence." },
+        Field::required("path", Form::Text, "The file, relative to the workspace."),
+        Field::required("old", Form::Text, "The text to replace."),
+        Field::required("new", Form::Text, "The text that replaces it."),
+        Field::optional("all", Form::Flag, "Replace every occurrence."),
     ],
     kind: ToolKind::Edit,
     reach: Reach::Acts,
@@ -53,7 +43,7 @@ pub(super) fn edit(places: &Places, arguments: &Arguments) -> Result<String, Str
         .map_err(|_| format!("{shown} is not UTF-8 text; use `run` to change it"))?;
     let (old, new) = (arguments.required("old"), arguments.required("new"));
     let (after, lines) = replaced(&before, old, new, arguments.flag("all"))
-        .map_err(|wrong| format!("{shown} is left as it was: {wrong}"))?;
+        .map_err(|wrong| format!("{shown} is unchanged: {wrong}"))?;
     replace(&path, after.as_bytes()).map_err(|error| format!("{shown} cannot be written: {error}"))?;
     Ok(format!(
         "Replaced {} in {shown} ({}).",
@@ -83,7 +73,7 @@ fn replaced(text: &str, old: &str, new: &str, all: bool) -> Result<(String, Vec<
         1 => Ok((text.replacen(old, new, 1), lines)),
         _ if all => Ok((text.replace(old, new), lines)),
         found => Err(format!(
-            "`old` is there {found} times ({}); take in more of the text around the one you mean, or set `all`",
+            "`old` occurs {found} times ({}); include more of the text around the one you mean, or set `all`",
             named(&lines)
         )),
     }
@@ -129,7 +119,7 @@ fn named(lines: &[usize]) -> String {
 
 /// The error for a missing text, with lines that may have been meant.
 fn not_found(text: &str, old: &str) -> String {
-    let mut words = "`old` is there 0 times; read the file again and copy the text exactly".to_owned();
+    let mut words = "`old` occurs 0 times; read the file again and copy the text exactly".to_owned();
     let Some(wanted) = old.lines().map(str::trim).find(|line| !line.is_empty()) else { return words };
     let alike = text.lines().enumerate().filter(|(_, line)| line.trim() == wanted);
     for (index, (number, line)) in alike.take(3).enumerate() {
@@ -160,7 +150,7 @@ mod tests {
         assert_eq!(after("b", "b", "", true), Ok(String::new()));
         assert_eq!(
             after("b\n\nb b\n", "b", "x", false),
-            Err("`old` is there 3 times (lines 1, 3, 3); take in more of the text around the one you mean, or set \
+            Err("`old` occurs 3 times (lines 1, 3, 3); include more of the text around the one you mean, or set \
                  `all`"
                 .to_owned())
         );
@@ -173,13 +163,13 @@ mod tests {
     fn a_missing_text_is_reported_with_similar_lines() {
         assert_eq!(
             after("fn a() {\n\tone();\n}\n", "    one();\n", "two();\n", false),
-            Err("`old` is there 0 times; read the file again and copy the text exactly. Its first line, or one that \
+            Err("`old` occurs 0 times; read the file again and copy the text exactly. Its first line, or one that \
                  differs in white space only, is at:\n2: →one(); (indented by 1)"
                 .to_owned())
         );
         assert_eq!(
             after("a", "b\n", "c", true),
-            Err("`old` is there 0 times; read the file again and copy the text exactly".to_owned())
+            Err("`old` occurs 0 times; read the file again and copy the text exactly".to_owned())
         );
     }
 
@@ -205,7 +195,7 @@ mod tests {
         );
         assert_eq!(fs::read_to_string(root.path().join("a")).unwrap(), "one\nthree\n");
         let words = run(json!({"path": "a", "old": "e\n", "new": ""})).unwrap_err();
-        assert!(words.starts_with("a is left as it was: `old` is there 2 times (lines 1, 2)"), "{words}");
+        assert!(words.starts_with("a is unchanged: `old` occurs 2 times (lines 1, 2)"), "{words}");
         assert_eq!(fs::read_to_string(root.path().join("a")).unwrap(), "one\nthree\n");
         assert_eq!(
             run(json!({"path": "latin1", "old": "caf", "new": "x"})),

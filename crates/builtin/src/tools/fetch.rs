@@ -8,7 +8,7 @@ use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response, Url, redirect};
 use tokio::time::timeout;
 
-use super::arguments::{Arguments, Field, Form, Need, Tool, Work};
+use super::arguments::{Arguments, Field, Form, Tool, Work};
 use super::html;
 use super::output::HeadAndTail;
 use super::{Reach, ToolKind};
@@ -26,14 +26,9 @@ const MOST_REDIRECTS: usize = 5;
 
 pub(super) const TOOL: Tool = Tool {
     name: "fetch",
-    about: "Loads a page or a text file from the web (GET) and answers with its text; HTML is reduced to its words. \
+    about: "Loads a page or a text file from the web (GET) and answers with its text; HTML is reduced to its text. \
             At most 1 MB is loaded and 100 KB are shown. Redirects to another host are not followed but named.",
-    fields: &[Field {
-        name: "url",
-        form: Form::Text,
-        need: Need::Required,
-        about: "The address, beginning with http:// or https://.",
-    }],
+    fields: &[Field::required("url", Form::Text, "The URL, starting with http:// or https://.")],
     kind: ToolKind::Fetch,
     reach: Reach::Acts,
     work: Work::Fetch,
@@ -48,10 +43,10 @@ pub(super) async fn fetch(arguments: &Arguments) -> Result<String, String> {
 }
 
 fn address(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("`url` is no address ({error}): {text}"))?;
+    let url = Url::parse(text).map_err(|error| format!("`url` is not a URL ({error}): {text}"))?;
     match url.scheme() {
         "http" | "https" => Ok(url),
-        other => Err(format!("`url` begins with {other}: and must begin with http:// or https://")),
+        other => Err(format!("`url` starts with {other}: and must start with http:// or https://")),
     }
 }
 
@@ -62,7 +57,7 @@ async fn load(mut url: Url) -> Result<String, String> {
         let target = response.status().is_redirection().then(|| response.headers().get(LOCATION)).flatten();
         let Some(target) = target else { return answer(response, &url).await };
         let target =
-            target.to_str().map_err(|_| format!("{url} redirects to something that is no address"))?;
+            target.to_str().map_err(|_| format!("{url} redirects to something that is not a URL"))?;
         let target = url.join(target).map_err(|error| format!("{url} redirects to {target}: {error}"))?;
         let target = address(target.as_str())?;
         if target.host_str() != url.host_str() {
@@ -100,11 +95,11 @@ async fn answer(response: Response, url: &Url) -> Result<String, String> {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if !is_text(&kind) {
-        return Err(format!("{url} is {kind} and no text (status {status}); use `run` if you need the file"));
+        return Err(format!("{url} is {kind}, not text (status {status}); use `run` if you need the file"));
     }
     let (bytes, more) = body(response).await.map_err(|error| not_reached(url, &error))?;
     if kind.is_empty() && bytes.contains(&0) {
-        return Err(format!("{url} is no text (status {status}); use `run` if you need the file"));
+        return Err(format!("{url} is not text (status {status}); use `run` if you need the file"));
     }
     let text = String::from_utf8_lossy(&bytes);
     let is_page = kind == "text/html" || kind == "application/xhtml+xml";
@@ -222,20 +217,20 @@ mod tests {
                 "http://HOST/away redirects to another host: http://other.invalid/x. Fetch that address if you \
                  want it.",
             ),
-            ("/file", "`url` begins with file: and must begin with http:// or https://"),
+            ("/file", "`url` starts with file: and must start with http:// or https://"),
             ("/round", "there are more than 5 redirects, the last one to http://HOST/round"),
             ("/none", "http://HOST/none answers with status 404 Not Found:\nno such page"),
             (
                 "/png",
-                "http://HOST/png is image/png and no text (status 200 OK); use `run` if you need the file",
+                "http://HOST/png is image/png, not text (status 200 OK); use `run` if you need the file",
             ),
-            ("/zero", "http://HOST/zero is no text (status 200 OK); use `run` if you need the file"),
+            ("/zero", "http://HOST/zero is not text (status 200 OK); use `run` if you need the file"),
         ] {
             assert_eq!(get(path, &pages).await, Err(words.to_owned()));
         }
         let arguments = TOOL.parse(&json!({"url": "no address"})).unwrap();
         let words = fetch(&arguments).await.unwrap_err();
-        assert!(words.starts_with("`url` is no address ("), "{words}");
+        assert!(words.starts_with("`url` is not a URL ("), "{words}");
     }
 
     #[tokio::test]

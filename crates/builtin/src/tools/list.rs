@@ -1,6 +1,6 @@
 //! `list`: the files of a folder, or those that match a pattern.
 
-use super::arguments::{Arguments, Field, Form, Need, Tool, Work};
+use super::arguments::{Arguments, Field, Form, Tool, Work};
 use super::places::Places;
 use super::walk::{self, Depth, Patience};
 use super::words::count;
@@ -12,22 +12,20 @@ const MOST: usize = 500;
 pub(super) const TOOL: Tool = Tool {
     name: "list",
     about: "Lists files. Without `pattern`: what is in the folder itself, subfolders with a slash at the end. With \
-            `pattern`: all files below the folder that fit. Files that git ignores are not shown. At most 500 are \
+            `pattern`: all files below the folder that match. Files that git ignores are not shown. At most 500 are \
             named; the answer has the number of the others.",
     fields: &[
-        Field {
-            name: "path",
-            form: Form::Text,
-            need: Need::Optional,
-            about: "The folder, relative to the workspace; the workspace itself when left out.",
-        },
-        Field {
-            name: "pattern",
-            form: Form::Text,
-            need: Need::Optional,
-            about: "A glob relative to the folder, like `src/**/*.rs`; one without a slash, like `*.rs`, is for \
+        Field::optional(
+            "path",
+            Form::Text,
+            "The folder, relative to the workspace; the workspace itself by default.",
+        ),
+        Field::optional(
+            "pattern",
+            Form::Text,
+            "A glob relative to the folder, like `src/**/*.rs`; one without a slash, like `*.rs`, is for \
                     names at any depth.",
-        },
+        ),
     ],
     kind: ToolKind::Read,
     reach: Reach::Looks,
@@ -37,7 +35,7 @@ pub(super) const TOOL: Tool = Tool {
 pub(super) fn list(places: &Places, arguments: &Arguments, patience: &Patience) -> Result<String, String> {
     let folder = places.to_read(arguments.text("path").unwrap_or("."))?;
     if !folder.is_dir() {
-        return Err(format!("{} is no folder; `read` shows a file", places.shown(&folder)));
+        return Err(format!("{} is not a folder; `read` shows a file", places.shown(&folder)));
     }
     let pattern = arguments.text("pattern").map(walk::glob).transpose()?;
     let depth = if pattern.is_some() { Depth::All } else { Depth::One };
@@ -69,7 +67,7 @@ pub(super) fn list(places: &Places, arguments: &Arguments, patience: &Patience) 
         named.push(format!("({} left out; narrow `path` or `pattern`)", count(left_out, "file", "files")));
     }
     if !in_time {
-        named.push("(not all folders were looked at: it took too long; narrow `path`)".to_owned());
+        named.push("(not all folders were read: it took too long; narrow `path`)".to_owned());
     }
     Ok(named.join("\n"))
 }
@@ -113,7 +111,7 @@ mod tests {
         assert_eq!(list_in(root.path(), &json!({"path": "src"})).unwrap(), ["src/a.rs", "src/deep/"]);
         assert_eq!(
             list_in(root.path(), &json!({"path": "b.rs"})),
-            Err("b.rs is no folder; `read` shows a file".to_owned())
+            Err("b.rs is not a folder; `read` shows a file".to_owned())
         );
     }
 
@@ -127,7 +125,7 @@ mod tests {
         assert_eq!(of("*.none"), ["(no files in . to show)"]);
         let inner = list_in(root.path(), &json!({"path": "src", "pattern": "deep/*"})).unwrap();
         assert_eq!(inner, ["src/deep/b.rs"]);
-        assert!(list_in(root.path(), &json!({"pattern": "a[" })).unwrap_err().contains("`a[` is no glob"));
+        assert!(list_in(root.path(), &json!({"pattern": "a[" })).unwrap_err().contains("`a[` is not a glob"));
     }
 
     #[test]
@@ -159,9 +157,6 @@ mod tests {
         drop(give_up);
         let output =
             list(&Places::new(root.path(), &[]), &TOOL.parse(&json!({})).unwrap(), &patience).unwrap();
-        assert!(
-            output.ends_with("(not all folders were looked at: it took too long; narrow `path`)"),
-            "{output}"
-        );
+        assert!(output.ends_with("(not all folders were read: it took too long; narrow `path`)"), "{output}");
     }
 }

@@ -49,7 +49,7 @@ impl Places {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Err(format!("`{text}` does not exist below {}; `list` shows what does", self.root.display()))
             }
-            Err(error) => Err(format!("`{text}` cannot be looked at: {error}")),
+            Err(error) => Err(format!("`{text}` cannot be read: {error}")),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::arguments::{Arguments, Field, Form, Need, Tool, Work};
+use super::arguments::{Arguments, Field, Form, Tool, Work};
 use super::lines::{self, Lines, Opened};
 use super::places::Places;
 use super::{Reach, ToolKind};
@@ -20,19 +20,9 @@ pub(super) const TOOL: Tool = Tool {
     about: "Reads a text file. Every line is shown with its number and a tab before it, which are not part of the \
             file. At most 2000 lines or 50 KB are shown at once; the end of the answer shows how to read the rest.",
     fields: &[
-        Field {
-            name: "path",
-            form: Form::Text,
-            need: Need::Required,
-            about: "The file, relative to the workspace.",
-        },
-        Field {
-            name: "offset",
-            form: Form::Number,
-            need: Need::Optional,
-            about: "The first line to show, counted from 1.",
-        },
-        Field { name: "limit", form: Form::Number, need: Need::Optional, about: "How many lines to show." },
+        Field::required("path", Form::Text, "The file, relative to the workspace."),
+        Field::optional("offset", Form::Number, "The first line to show, counted from 1."),
+        Field::optional("limit", Form::Number, "How many lines to show."),
     ],
     kind: ToolKind::Read,
     reach: Reach::Looks,
@@ -59,7 +49,7 @@ fn open_text(
         return Err(format!("{shown} is a folder; `list` shows what is in it"));
     }
     if !data.is_file() {
-        return Err(format!("{shown} is no ordinary file and is not read"));
+        return Err(format!("{shown} is not a regular file and cannot be read"));
     }
     match lines::open(path, longest).map_err(cannot)? {
         Opened::Text(lines) => Ok(lines),
@@ -175,7 +165,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         assert_eq!(
             read(&Places::new(root.path(), &[]), &TOOL.parse(&json!({"path": "fifo"})).unwrap()),
-            Err("fifo is no ordinary file and is not read".to_owned())
+            Err("fifo is not a regular file and cannot be read".to_owned())
         );
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::arguments::{Arguments, Field, Form, Need, Tool, Work};
+use super::arguments::{Arguments, Field, Form, Tool, Work};
 use super::lines::{self, Opened};
 use super::places::Places;
 use super::walk::{self, Depth, Patience};
@@ -29,24 +29,17 @@ pub(super) const TOOL: Tool = Tool {
             Answers with `file:line:text`. Files that git ignores and binary files are not searched. At most 200 \
             lines are shown.",
     fields: &[
-        Field {
-            name: "pattern",
-            form: Form::Text,
-            need: Need::Required,
-            about: "The regular expression, for one line at a time.",
-        },
-        Field {
-            name: "path",
-            form: Form::Text,
-            need: Need::Optional,
-            about: "The folder or file to search, relative to the workspace; the whole workspace when left out.",
-        },
-        Field {
-            name: "include",
-            form: Form::Text,
-            need: Need::Optional,
-            about: "A glob for the files to search, like `*.rs` or `src/**/*.ts`.",
-        },
+        Field::required("pattern", Form::Text, "The regular expression, for one line at a time."),
+        Field::optional(
+            "path",
+            Form::Text,
+            "The folder or file to search, relative to the workspace; the whole workspace by default.",
+        ),
+        Field::optional(
+            "include",
+            Form::Text,
+            "A glob for the files to search, like `*.rs` or `src/**/*.ts`.",
+        ),
     ],
     kind: ToolKind::Search,
     reach: Reach::Looks,

@@ -224,7 +224,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let toolbox = everything(root.path());
         for (name, input, expected) in [
-            ("write", json!({"path": "a", "content": "one\n"}), Outcome::ok("Made a: 1 line, 4 bytes.")),
+            ("write", json!({"path": "a", "content": "one\n"}), Outcome::ok("Created a: 1 line, 4 bytes.")),
             (
                 "edit",
                 json!({"path": "a", "old": "one", "new": "two"}),
@@ -246,7 +246,7 @@ mod tests {
             (
                 "fetch",
                 json!({"url": "ftp://a"}),
-                Outcome::failed("`url` begins with ftp: and must begin with http:// or https://"),
+                Outcome::failed("`url` starts with ftp: and must start with http:// or https://"),
             ),
             (
                 "none",

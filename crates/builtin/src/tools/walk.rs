@@ -71,7 +71,7 @@ pub(super) fn glob(pattern: &str) -> Result<GlobMatcher, String> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
     let anywhere = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
     let built = GlobBuilder::new(&anywhere).literal_separator(true).empty_alternates(true).build();
-    built
-        .map(|glob| glob.compile_matcher())
-        .map_err(|error| format!("`{pattern}` is no glob ({}); write one like `src/**/*.rs`", error.kind()))
+    built.map(|glob| glob.compile_matcher()).map_err(|error| {
+        format!("`{pattern}` is not a glob ({}); write one like `src/**/*.rs`", error.kind())
+    })
 }

@@ -5,23 +5,18 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::arguments::{Arguments, Field, Form, Need, Tool, Work};
+use super::arguments::{Arguments, Field, Form, Tool, Work};
 use super::places::Places;
 use super::words::count;
 use super::{Reach, ToolKind};
 
 pub(super) const TOOL: Tool = Tool {
     name: "write",
-    about: "Writes a whole file, in place of what it had before. Folders above it are made. To change a part of a \
+    about: "Writes a whole file, replacing its content. Missing folders are created. To change a part of a \
             file, use `edit`.",
     fields: &[
-        Field {
-            name: "path",
-            form: Form::Text,
-            need: Need::Required,
-            about: "The file, relative to the workspace.",
-        },
-        Field { name: "content", form: Form::Text, need: Need::Required, about: "All that is to be in it." },
+        Field::required("path", Form::Text, "The file, relative to the workspace."),
+        Field::required("content", Form::Text, "The whole content."),
     ],
     kind: ToolKind::Edit,
     reach: Reach::Acts,
@@ -36,8 +31,8 @@ pub(super) fn write(places: &Places, arguments: &Arguments) -> Result<String, St
     replace(&path, content.as_bytes()).map_err(|error| format!("{shown} cannot be written: {error}"))?;
     let lines = count(content.lines().count(), "line", "lines");
     Ok(match was_there {
-        true => format!("Wrote {shown} anew: {lines}, {} bytes.", content.len()),
-        false => format!("Made {shown}: {lines}, {} bytes.", content.len()),
+        true => format!("Replaced {shown}: {lines}, {} bytes.", content.len()),
+        false => format!("Created {shown}: {lines}, {} bytes.", content.len()),
     })
 }
 
@@ -75,7 +70,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("usual"), "").unwrap();
         let got = write_in(root.path(), "a/b/c.txt", "one\ntwo\n");
-        assert_eq!(got, Ok("Made a/b/c.txt: 2 lines, 8 bytes.".to_owned()));
+        assert_eq!(got, Ok("Created a/b/c.txt: 2 lines, 8 bytes.".to_owned()));
         let made = root.path().join("a/b/c.txt");
         assert_eq!(fs::read_to_string(&made).unwrap(), "one\ntwo\n");
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode();
@@ -90,7 +85,7 @@ mod tests {
         fs::set_permissions(&script, Permissions::from_mode(0o751)).unwrap();
         symlink("run.sh", root.path().join("alias")).unwrap();
         let got = write_in(root.path(), "alias", "new");
-        assert_eq!(got, Ok("Wrote run.sh anew: 1 line, 3 bytes.".to_owned()));
+        assert_eq!(got, Ok("Replaced run.sh: 1 line, 3 bytes.".to_owned()));
         assert_eq!(fs::read_to_string(&script).unwrap(), "new");
         assert_eq!(script.metadata().unwrap().permissions().mode() & 0o777, 0o751);
         assert!(root.path().join("alias").symlink_metadata().unwrap().is_symlink());

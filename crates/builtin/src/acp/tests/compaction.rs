@@ -78,15 +78,15 @@ async fn the_user_can_ask_for_a_summary() {
     let (news, answer) = agent.prompt(&session, "/compact").await;
     assert_eq!(
         (stop_reason(&answer), text(&news, "agent_message_chunk").as_str()),
-        ("end_turn", "There is nothing to sum up yet.")
+        ("end_turn", "There is nothing to summarise yet.")
     );
     agent.prompt(&session, "hello").await;
     let (news, answer) = agent.prompt(&session, "/compact the greeting").await;
     assert_eq!((stop_reason(&answer), compacted(&news).len()), ("end_turn", 1));
-    assert!(text(&news, "agent_message_chunk").starts_with("The conversation was summed up: about "));
+    assert!(text(&news, "agent_message_chunk").starts_with("The conversation was summarised: about "));
     let asked = agent.asked();
     let Item::User { text: request } = &asked[1].items[0] else { panic!("{asked:?}") };
-    assert!(request.contains("Dwell on this: the greeting"), "{request}");
+    assert!(request.contains("Focus on this: the greeting"), "{request}");
     agent.prompt(&session, "on").await;
     let items = agent.asked()[2].items.clone();
     assert!(items.len() == 2 && items[1] == user("on"), "{items:?}");
