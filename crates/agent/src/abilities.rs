@@ -73,21 +73,21 @@ impl Abilities {
         Self {
             resume: resume(resuming),
             steering: Ability::No("it gets your messages with its next prompt"),
-            permissions: Ability::No("it asks for none: it may do what its own settings let it do"),
+            permissions: Ability::No("it asks for none: its own settings decide what it may do"),
             questions: Ability::No("it asks by its last message or by the question file"),
             compaction: Ability::No(
                 "a full conversation is followed by a new one, which gets the whole task again",
             ),
-            tokens: Ability::No("the limits `tokens` and `turns` see only what it reports"),
+            tokens: Ability::No("the limits `tokens` and `turns` count only what it reports"),
             cost: Ability::No(NO_COST),
-            mcp: Ability::No("none are handed to it, Towline's own tools neither"),
+            mcp: Ability::No("it gets none, not even Towline's own tools"),
         }
     }
 }
 
 /// The explanation for an agent that reports tokens but no cost.
 pub(crate) const ESTIMATED_COST: &str =
-    "estimated by the prices of its model; where none is known, a limit in dollars does not stop it";
+    "estimated from the prices of its model; if they are unknown, a limit in dollars does not stop it";
 
 /// The explanation for an agent that reports no cost.
 pub(crate) const NO_COST: &str = "a limit in dollars does not stop it: limit `tokens`, `turns` or `wall`";
@@ -104,14 +104,14 @@ pub(crate) const fn resume(resuming: Resuming) -> Ability {
 pub(crate) const fn permissions(settings: &AgentSettings) -> Ability {
     match settings.permission {
         Permission::Bypass if settings.deny.is_empty() => {
-            Ability::Yes("under `bypass` it asks for none; under `ask` and `deny` it is answered")
+            Ability::Yes("it asks for none under `bypass`; under `ask` and `deny` its requests are answered")
         }
-        Permission::Bypass => Ability::Yes("`deny` decides what it may not; all else it may"),
-        Permission::Ask => Ability::Yes("the rules decide at once; what they leave open, you are asked"),
-        Permission::Deny => Ability::Yes("the rules decide at once; what they leave open is refused"),
+        Permission::Bypass => Ability::Yes("`deny` lists what it may not do; it may do everything else"),
+        Permission::Ask => Ability::Yes("the rules decide; you are asked about the rest"),
+        Permission::Deny => Ability::Yes("the rules decide; the rest is refused"),
         Permission::Edits => {
             Ability::Yes("it reads and edits; commands are refused, unless a rule allows them")
         }
-        Permission::ReadOnly => Ability::Yes("it reads; all else is refused, unless a rule allows it"),
+        Permission::ReadOnly => Ability::Yes("it reads; everything else is refused unless a rule allows it"),
     }
 }

@@ -102,7 +102,7 @@ fn what_does_not_fit_together_is_refused_with_the_way_out() {
         (
             "command = [\"mine\"]\ndeny = [\"Bash\"]",
             "`agents.mine.deny` does not go with the kind `command` in FILE (line 4, column 1); \
-             Towline cannot make a plain program keep to it: set it in `command` or `args`, in the program's own words",
+             Towline cannot enforce it for a plain program: set the program's own options in `command` or `args`",
         ),
         (
             "command = [\"mine\"]\nmcp = { x = { command = [\"x\"] } }",

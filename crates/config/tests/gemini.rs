@@ -38,7 +38,7 @@ fn what_it_could_not_be_held_to_is_refused_with_the_way_out() {
         let column = if lines.starts_with("mcp") { 9 } else { 1 };
         let wanted = format!(
             "{wanted} with the kind `gemini` in FILE (line 4, column {column}); \
-             Gemini CLI keeps to it with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`"
+             Gemini CLI supports it with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`"
         );
         let problem = error(&agent(lines)).replace(FILE, "FILE");
         assert_eq!(problem, wanted, "{lines}");

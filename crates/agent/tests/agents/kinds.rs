@@ -130,7 +130,7 @@ fn the_ability_of_permissions_depends_on_the_settings() {
         agent(Kind::Claude).abilities(&settings).permissions.words()
     };
     assert!(with(Permission::Bypass, &[]).contains("asks for none"));
-    assert!(with(Permission::Bypass, &["WebFetch"]).contains("all else it may"));
+    assert!(with(Permission::Bypass, &["WebFetch"]).contains("everything else"));
     assert!(with(Permission::Ask, &[]).contains("you are asked"));
     assert!(with(Permission::Deny, &[]).contains("is refused"));
 }

@@ -68,13 +68,13 @@ impl Preset {
     /// Its abilities. The protocol leaves most to the agent, so little is certain for an unknown program.
     pub(super) fn abilities(self, settings: &AgentSettings) -> Abilities {
         let any = Abilities {
-            resume: Ability::Partly("where it offers `session/resume` or `session/load`"),
-            steering: Ability::Partly("it hears you when its turn is over, in the same process"),
-            permissions: Ability::Partly("what it asks for is answered; whether it asks is its own affair"),
-            questions: Ability::Partly("where it sends a form of the protocol, which waits for your answer"),
-            compaction: Ability::Partly("where it has a command `compact`"),
-            tokens: Ability::Partly("where it reports them with the answer to a prompt"),
-            cost: Ability::Partly("where it reports it; otherwise a limit in dollars does not stop it"),
+            resume: Ability::Partly("if it offers `session/resume` or `session/load`"),
+            steering: Ability::Partly("it gets your messages after its turn, in the same process"),
+            permissions: Ability::Partly("its requests are answered, but it may not send any"),
+            questions: Ability::Partly("if it sends a form of the protocol, which waits for your answer"),
+            compaction: Ability::Partly("if it has a command `compact`"),
+            tokens: Ability::Partly("if it reports them with the answer to a prompt"),
+            cost: Ability::Partly("if it reports the cost; otherwise a limit in dollars does not stop it"),
             mcp: Ability::Yes("with the session"),
         };
         match self {
@@ -82,24 +82,26 @@ impl Preset {
                 resume: abilities::resume(self.resuming()),
                 permissions: abilities::permissions(settings),
                 compaction: Ability::No("there is never an earlier conversation to summarise"),
-                tokens: Ability::Yes("of each model, with the end of the turn"),
+                tokens: Ability::Yes("per model, at the end of the turn"),
                 cost: Ability::Partly(abilities::ESTIMATED_COST),
                 ..any
             },
             Self::Opencode => Abilities {
                 resume: abilities::resume(self.resuming()),
                 permissions: abilities::permissions(settings),
-                compaction: Ability::Yes("by `/compact`, before the prompt"),
-                tokens: Ability::Partly("those of a turn's last step alone: limit `usd` instead"),
-                cost: Ability::Yes("in dollars, as it counts them itself"),
+                compaction: Ability::Yes("with `/compact`, before the prompt"),
+                tokens: Ability::Partly("only those of a turn's last step: limit `usd` instead"),
+                cost: Ability::Yes("in dollars, by its own count"),
                 ..any
             },
             Self::Builtin => Abilities {
                 resume: abilities::resume(self.resuming()),
                 permissions: abilities::permissions(settings),
-                questions: Ability::No("it asks by Towline's tool `ask`"),
-                compaction: Ability::Yes("by `/compact`, and by itself when its context is nearly full"),
-                tokens: Ability::Yes("of each answer, as its provider counts them"),
+                questions: Ability::No("it asks with Towline's tool `ask`"),
+                compaction: Ability::Yes(
+                    "with `/compact`, and automatically when its context is nearly full",
+                ),
+                tokens: Ability::Yes("per answer, by its provider's count"),
                 cost: priced(settings),
                 ..any
             },
@@ -173,7 +175,7 @@ impl Preset {
                 )
             }
             Self::Opencode => format!("run `{program} auth login`, or set the key of its provider"),
-            Self::Builtin => format!("set {} to a key that is good", settings.api.key_variable()),
+            Self::Builtin => format!("set {} to a valid key", settings.api.key_variable()),
             Self::Plain => format!("run `{program}` and sign in there"),
         }
     }
@@ -182,9 +184,9 @@ impl Preset {
 fn priced(settings: &AgentSettings) -> Ability {
     let model = settings.model.as_deref().unwrap_or_default();
     if settings.prices.contains_key(model) {
-        Ability::Yes("by the prices of the configuration")
+        Ability::Yes("estimated from the prices of the configuration")
     } else if PriceList::with(&settings.prices).knows(model) {
-        Ability::Partly("estimated by the table of prices")
+        Ability::Partly("estimated from the table of prices")
     } else {
         Ability::No("no price is set for its model: limit `tokens`, or set `[prices]`")
     }

@@ -75,13 +75,13 @@ impl Agent for Claude {
     fn abilities(&self, settings: &AgentSettings) -> Abilities {
         Abilities {
             resume: abilities::resume(self.resuming(settings)),
-            steering: Ability::Yes("it hears you within its turn, as soon as its running tool has ended"),
+            steering: Ability::Yes("it gets your messages during its turn, after the running tool call"),
             permissions: abilities::permissions(settings),
-            questions: Ability::Yes("by `AskUserQuestion`, which waits for your answer"),
-            compaction: Ability::Yes("by `/compact`, before the prompt"),
-            tokens: Ability::Yes("of each model, subagents among them"),
-            cost: Ability::Yes("in dollars, as it counts them itself; estimated until the turn ends"),
-            mcp: Ability::Yes("by `--mcp-config`"),
+            questions: Ability::Yes("with `AskUserQuestion`, which waits for your answer"),
+            compaction: Ability::Yes("with `/compact`, before the prompt"),
+            tokens: Ability::Yes("per model, including subagents"),
+            cost: Ability::Yes("in dollars, by its own count; estimated until the turn ends"),
+            mcp: Ability::Yes("with `--mcp-config`"),
         }
     }
 }

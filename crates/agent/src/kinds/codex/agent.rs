@@ -72,11 +72,11 @@ impl Agent for Codex {
     fn abilities(&self, settings: &AgentSettings) -> Abilities {
         Abilities {
             resume: abilities::resume(self.resuming(settings)),
-            steering: Ability::Yes("it hears you within its turn"),
+            steering: Ability::Yes("it gets your messages during its turn"),
             permissions: abilities::permissions(settings),
-            questions: Ability::Yes("by its request for input, which waits for your answer"),
-            compaction: Ability::Yes("by `thread/compact/start`, before the prompt"),
-            tokens: Ability::Yes("subagents among them"),
+            questions: Ability::Yes("with its request for input, which waits for your answer"),
+            compaction: Ability::Yes("with `thread/compact/start`, before the prompt"),
+            tokens: Ability::Yes("including subagents"),
             cost: Ability::Partly(abilities::ESTIMATED_COST),
             mcp: Ability::Yes("with the settings of the conversation"),
         }

@@ -10,8 +10,8 @@ use crate::settings::{AgentSettings, Permission, PromptBy};
 const LONGEST_ARGUMENT: usize = 100 * 1024;
 
 /// What to do instead of settings that only the program itself could follow.
-const NOT_ENFORCED: &str = "Towline cannot make a plain program keep to it: \
-                        set it in `command` or `args`, in the program's own words";
+const NOT_ENFORCED: &str = "Towline cannot enforce it for a plain program: \
+                            set the program's own options in `command` or `args`";
 
 /// A program that takes a prompt, prints text and exits.
 pub(crate) struct Command;

@@ -13,7 +13,7 @@ use crate::sign_in::SignIn;
 use crate::version::{TestedVersions, Version};
 
 /// What to do instead of settings that this mode cannot express.
-const USE_ACP: &str = "Gemini CLI keeps to it with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`";
+const USE_ACP: &str = "Gemini CLI supports it with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`";
 
 /// Gemini CLI with its JSON stream. The same program speaks ACP: what does not depend on the mode is there.
 pub(crate) struct Gemini;
@@ -40,7 +40,7 @@ impl Agent for Gemini {
     fn restriction(&self) -> Restriction {
         Restriction::Otherwise(
             "In this mode it can only be restricted by `permission = \"read-only\"`: the agent\n      \
-             `gemini`, which speaks ACP, keeps to all of them.",
+             `gemini`, which speaks ACP, supports all of them.",
         )
     }
 
@@ -48,10 +48,9 @@ impl Agent for Gemini {
     fn refuses(&self, settings: &AgentSettings, _context: &LaunchContext<'_>) -> Option<LaunchProblem> {
         let is_enforced = self.refuses_permission(settings.permission).is_none() && settings.deny.is_empty();
         (!is_enforced).then(|| LaunchProblem::Other {
-            message:
-                "an agent of the kind `gemini` asks for no permission, so that nothing can be forbidden it; \
+            message: "an agent of the kind `gemini` never asks for permission, so nothing can be forbidden; \
                       use Gemini CLI with `kind = \"acp\"` and `command = [\"gemini\", \"--acp\"]`"
-                    .to_owned(),
+                .to_owned(),
         })
     }
 
@@ -99,14 +98,12 @@ impl Agent for Gemini {
     fn abilities(&self, settings: &AgentSettings) -> Abilities {
         Abilities {
             permissions: match settings.permission {
-                Permission::ReadOnly => Ability::Yes("it reads, and is refused all else"),
-                _ => Ability::No("it may do everything; with `kind = \"acp\"` it asks, and is answered"),
+                Permission::ReadOnly => Ability::Yes("it reads; everything else is refused"),
+                _ => Ability::No("it may do everything; with `kind = \"acp\"` it asks first"),
             },
-            tokens: Ability::Yes("of each model, with the end of the turn"),
+            tokens: Ability::Yes("per model, at the end of the turn"),
             cost: Ability::Partly(abilities::ESTIMATED_COST),
-            mcp: Ability::No(
-                "none are handed to it, Towline's own tools neither; with `kind = \"acp\"` they are",
-            ),
+            mcp: Ability::No("it gets none, not even Towline's own tools; with `kind = \"acp\"` it does"),
             ..Abilities::least(self.resuming(settings))
         }
     }
