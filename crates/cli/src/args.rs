@@ -136,7 +136,7 @@ pub(crate) enum Command {
     ///
     /// Pauses the goal, then starts the agent's program on your terminal in the goal's conversation (`claude --resume`, `codex resume`).
     /// While you are there, no other command can resume the goal. Afterwards `towline resume` continues the same conversation: your
-    /// changes are kept, and the agent is told that a person worked there. Towline does not count what you spend.
+    /// changes stay, and the next prompt reports that a person worked there. Towline does not count what you spend.
     Enter(Enter),
     /// Summarise a goal's conversation before its next prompt
     ///

@@ -1,4 +1,4 @@
-//! Requests that cannot become goals: each is an error of usage that says why, and nothing is created.
+//! Requests that cannot become goals: each is an error of usage with its reason, and nothing is created.
 
 use std::path::PathBuf;
 
@@ -13,9 +13,9 @@ async fn refused(desk: &Desk, request: Request, wanted: &[&str]) {
     let shown = format!("{request:?}");
     let error = desk.draft(request).await.err().unwrap_or_else(|| panic!("{shown} was not refused"));
     assert_eq!(error.kind(), ErrorKind::Usage, "{shown}: {error}");
-    let said = format!("{} {:?}", error.message(), error.way_out());
+    let message = format!("{} {:?}", error.message(), error.way_out());
     for text in wanted {
-        assert!(said.contains(text), "{shown}: no {text:?} in {said}");
+        assert!(message.contains(text), "{shown}: no {text:?} in {message}");
     }
     let state = std::fs::read_dir(desk.home.towline()).map(Iterator::count).unwrap_or_default();
     assert_eq!(state, 0, "{shown}: something was created");

@@ -49,7 +49,7 @@ async fn without_a_state_directory_there_are_no_leftovers_and_nothing_is_made() 
     let desk = Desk::new("[retention]\nlogs = \"3d\"\n");
     let now = jiff::Timestamp::UNIX_EPOCH;
     let found = remove_leftovers(&desk.context(), None, false, now, |_, _| {}).await.expect("found");
-    // A repository has no say in it.
+    // A repository cannot set it.
     assert_eq!((found.retention, found.warnings.len()), (Duration::from_secs(30 * 24 * 3_600), 1));
     assert!(found.findings.waste.is_empty() && !desk.home.towline().join("towline.db").exists());
 }

@@ -39,7 +39,7 @@ pub(super) fn argv(settings: &AgentSettings) -> Vec<String> {
     argv
 }
 
-/// The conversation in the program's own screen, which is told on the command line what a thread is begun with.
+/// The conversation in the program's own screen. The settings that begin a thread are on its command line.
 pub(super) fn interactive(settings: &AgentSettings, session: &SessionId, model: Option<&str>) -> Vec<String> {
     let mut argv = settings.command.clone();
     argv.extend(["resume".to_owned(), session.to_string()]);

@@ -127,7 +127,7 @@ fn a_requested_summary_is_made_once_and_again_where_the_agent_never_got_its_prom
 }
 
 #[test]
-fn a_new_conversation_has_nothing_to_summarise_and_the_log_says_so() {
+fn a_new_conversation_has_nothing_to_summarise_and_the_log_has_a_notice() {
     let mut story = Story::of(goal()).after(&[compact_requested("the API"), Event::Dispatched]);
     let moved = story.receive(prepared());
     assert!(matches!(&moved.events[0], Event::Notice { text } if text.contains("nothing to summarise")));
