@@ -343,3 +343,24 @@ fn an_adopted_check_that_kills_its_supervisor_leaves_nothing_beside_the_next_ver
     assert_eq!(ran.code, Some(0), "{ran:?}");
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }
+
+#[test]
+fn what_setup_left_without_an_engine_and_a_supervisor_ends_with_its_goal() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "true")).without_baseline();
+    let setup = "setsid sleep 600 & echo $PPID > $HOME/new; mv $HOME/new $HOME/up; \
+                 until test -e $HOME/kill; do sleep 0.02; done; kill -9 $PPID; sleep 600";
+    desk.agent_settings(&format!("[workspace]\nsetup = [{setup:?}]"));
+    let mut towline = desk.start(["run", "a motto", "--check", "true", "--json"]);
+    let up = desk.home.path().join("up");
+    wait_for(LIMIT, "the setup", || up.exists());
+    let goal = desk.only_goal();
+    towline.kill().expect("killed");
+    towline.wait().expect("reaped");
+    let supervisor = std::fs::read_to_string(up).expect("a number");
+    std::fs::write(desk.home.path().join("kill"), "").expect("written");
+    let is_gone = || !Path::new("/proc").join(supervisor.trim()).exists();
+    wait_for(LIMIT, "the supervisor to be gone", is_gone);
+    let done = desk.towline(["cancel", &goal]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(5));
+}

@@ -92,7 +92,7 @@ impl LeaseGuard {
         stop: impl Future<Output = ()>,
         on_progress: impl FnMut(Progress),
     ) -> Result<Result<Verdict, CheckError>, EngineError> {
-        let trail = Trail::of(self.record.goal.id, &self.record.state, self.shared.clock.now());
+        let trail = Trail::of(&self.record.goal);
         if let Err(error) = runs::sweep(trail).await {
             return Ok(Err(error.into()));
         }
@@ -169,7 +169,7 @@ impl LeaseGuard {
         if self.is_alive() {
             return Err(EngineError::Busy { goal });
         }
-        let trail = Trail::of(goal, &self.record.state, self.shared.clock.now());
+        let trail = Trail::of(&self.record.goal);
         runs::sweep(trail).await.map_err(|source| EngineError::Processes { goal, source })
     }
 

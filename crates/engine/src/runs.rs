@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use towline_core::{GoalId, GoalState};
+use towline_core::{Goal, GoalId};
 use towline_process::{
     ExitRecord, Notice, ProcessError, SupervisorHandle, connect, end_strays, end_supervisor,
     remove_dead_socket, supervisor_process,
@@ -22,17 +22,15 @@ const SWEEP_PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trail {
     goal: GoalId,
-    /// When the goal's first attempt was started.
+    /// Before it was created, nothing ran for it: neither setup nor checks on the base.
     since: Timestamp,
 }
 
 impl Trail {
-    pub(crate) fn of(goal: GoalId, state: &GoalState, now: Timestamp) -> Self {
-        Self { goal, since: state.attempts.first().map_or(now, |first| first.started_at) }
+    pub(crate) fn of(goal: &Goal) -> Self {
+        Self { goal: goal.id, since: goal.created_at }
     }
-}
 
-impl Trail {
     pub(crate) fn goal(self) -> GoalId {
         self.goal
     }

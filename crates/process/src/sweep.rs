@@ -52,9 +52,9 @@ pub fn end_processes(
     }
 }
 
-/// Ends what agents and checks left since a time in milliseconds since the Unix epoch and has no living supervisor, and whatever
-/// was started with this variable in its environment, but for ourselves. A process that may be such a one, and is not certain to
-/// be, is left and is an error. Blocks.
+/// Ends what agents and checks left and has no living supervisor, and whatever was started with this variable in its environment,
+/// but for ourselves. A process that was started since a time in milliseconds since the Unix epoch, that may be such a one and is not
+/// certain to be, is left and is an error. Blocks.
 pub fn end_strays(
     (name, value): (&str, &str),
     since_unix_ms: u64,

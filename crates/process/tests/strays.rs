@@ -80,6 +80,20 @@ async fn what_lost_its_supervisor_and_its_engine_is_ended_and_what_has_a_supervi
 }
 
 #[tokio::test]
+async fn a_process_with_the_mark_is_ended_however_old_it_is() {
+    let test = "a_process_with_the_mark_is_ended_however_old_it_is";
+    if let Some((_, directory)) = role() {
+        return be_engine(&leaves(&directory, "pass"), &directory).await;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let stray = stray(test, "engine", scratch.path()).await;
+    // Longer than two clocks may differ.
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    end_strays(NOBODYS, now_ms(), PATIENCE).unwrap();
+    assert!(!stray.is_running());
+}
+
+#[tokio::test]
 async fn what_lowered_its_limit_to_hide_is_named_and_left() {
     let test = "what_lowered_its_limit_to_hide_is_named_and_left";
     match role() {

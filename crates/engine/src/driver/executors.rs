@@ -214,7 +214,7 @@ impl Driver {
 
     /// Where to look for what the goal's attempts left.
     fn trail(&self) -> Trail {
-        Trail::of(self.goal.id, &self.state, self.shared.clock.now())
+        Trail::of(&self.goal)
     }
 
     /// Everything that an attempt needs to know.

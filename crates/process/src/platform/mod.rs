@@ -96,7 +96,7 @@ impl Signal {
 pub(crate) struct Strays {
     /// They are certainly of that kind.
     pub(crate) marked: Vec<ProcessId>,
-    /// They have a limit that is lower than the mark, or that somebody else may have lowered.
+    /// They have a limit that is lower than the mark, and may be of that kind.
     pub(crate) hiding: Vec<ProcessId>,
     /// Somebody lowered our own limit, so nothing is known.
     pub(crate) is_own_limit_lowered: bool,

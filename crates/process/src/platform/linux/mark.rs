@@ -2,8 +2,8 @@
 //! message queues (`RLIMIT_MSGQUEUE`) is one below that of its supervisor. Only root can raise a hard limit, and everybody can
 //! read it.
 //!
-//! A process with a lowered limit and no living supervisor above it is what an agent or a check left when its supervisor and its
-//! engine were killed. One whose limit is lower than the mark lowered it itself, perhaps to hide.
+//! A process with the mark and no living supervisor above it is what an agent or a check left when its supervisor and its engine were
+//! killed, however old it is. One whose limit is lower than the mark lowered it itself, perhaps to hide.
 
 use std::io;
 
@@ -40,7 +40,7 @@ impl Mark {
     }
 }
 
-/// What agents and checks left since this time. Nothing where `/proc` does not show limits.
+/// What agents and checks left, and what may hide since this time. Nothing where `/proc` does not show limits.
 pub(crate) fn strays(since_unix_ms: u64) -> io::Result<Strays> {
     let mut strays = Strays::default();
     let ourselves = own_number().ok_or(io::ErrorKind::NotFound)?;
@@ -52,8 +52,8 @@ pub(crate) fn strays(since_unix_ms: u64) -> io::Result<Strays> {
     }
     let search = Search { unmarked: own.min(DEFAULT), since: start_time_of(since_unix_ms)?, above };
     for (process, stat) in Processes::look()?.all() {
-        if stat.is_running() && stat.start_time >= search.since {
-            search.judge(*process, &mut strays)?;
+        if stat.is_running() {
+            search.judge(*process, stat.start_time, &mut strays)?;
         }
     }
     Ok(strays)
@@ -79,22 +79,23 @@ struct Search {
 enum Climbed {
     /// A living supervisor looks after it, or it has ended.
     InOrder,
-    /// Nobody does. Something that is older than the goal may be marked as well, so somebody else lowered that limit.
-    Lost { is_old: bool },
+    Lost,
 }
 
 impl Search {
-    fn judge(&self, process: ProcessId, strays: &mut Strays) -> io::Result<()> {
+    fn judge(&self, process: ProcessId, start_time: u64, strays: &mut Strays) -> io::Result<()> {
         let Some(limit) = limit_of(process.pid)?.filter(|limit| *limit < self.unmarked) else {
             return Ok(());
         };
-        if !is_ours_to_end(process.pid)? {
+        let is_marked = limit + 1 == self.unmarked;
+        // Whoever lowered an older one's limit further is not of this goal.
+        if !is_marked && start_time < self.since || !is_ours_to_end(process.pid)? {
             return Ok(());
         }
         match self.climb(process.pid)? {
             Climbed::InOrder => {}
-            Climbed::Lost { is_old: false } if limit + 1 == self.unmarked => strays.marked.push(process),
-            Climbed::Lost { .. } => strays.hiding.push(process),
+            Climbed::Lost if is_marked => strays.marked.push(process),
+            Climbed::Lost => strays.hiding.push(process),
         }
         Ok(())
     }
@@ -112,7 +113,6 @@ impl Search {
     /// None if a parent ended on the way.
     fn try_to_climb(&self, pid: u32) -> io::Result<Option<Climbed>> {
         let Some(mut child) = Stat::read(pid)? else { return Ok(Some(Climbed::InOrder)) };
-        let mut is_old = false;
         while child.parent > 0 {
             let pid = child.parent;
             let (parent, limit) = match (Stat::read(pid)?, limit_of(pid)?) {
@@ -123,12 +123,11 @@ impl Search {
             if limit >= self.unmarked {
                 // One above ourselves looks after us, not after what our own supervisors left.
                 let is_in_order = parent.is_supervisor && !self.above.contains(&pid);
-                return Ok(Some(if is_in_order { Climbed::InOrder } else { Climbed::Lost { is_old } }));
+                return Ok(Some(if is_in_order { Climbed::InOrder } else { Climbed::Lost }));
             }
-            is_old |= parent.start_time < self.since;
             child = parent;
         }
-        Ok(Some(Climbed::Lost { is_old }))
+        Ok(Some(Climbed::Lost))
     }
 }
 
