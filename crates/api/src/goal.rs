@@ -55,6 +55,12 @@ pub struct GoalReport {
     pub checks_hash: String,
     /// When the operator replaced the checks that the goal was created with.
     pub checks_replaced_at: Option<Timestamp>,
+    /// The earlier goal whose conversation it continues.
+    pub continues: Option<String>,
+    /// The goal that continues its conversation.
+    pub continued_by: Option<String>,
+    /// When a person last took over the agent's session.
+    pub entered_at: Option<Timestamp>,
     /// Patterns of paths that the agent may not change.
     pub protect: Vec<String>,
     /// Patterns that are excepted from them.

@@ -118,6 +118,7 @@ pub async fn draft(context: &Context, run: &Request, now: Timestamp) -> Result<D
         briefing: file.briefing.unwrap_or(config.briefing),
         baseline,
         accounts: accounts(&agents),
+        continues: None,
         sessions: agents.iter().map(|(name, settings)| (name.clone(), sessions(settings))).collect(),
         labels: file.labels,
         metadata: file.metadata,

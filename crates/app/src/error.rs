@@ -131,6 +131,9 @@ impl Error {
                 Illegal::WrongPhase { phase, event } => {
                     format!("goal {} is {phase}: there is nothing to {event}", goal.short())
                 }
+                Illegal::Continued { by } => {
+                    format!("goal {} cannot be opened again: goal {} continues it", goal.short(), by.short())
+                }
                 Illegal::NotAsked { .. } => self.to_string(),
             },
             Self::Removal { goal, source: RemovalError::Engine(_) | RemovalError::Alive { .. } } => {
@@ -188,6 +191,9 @@ fn engine_hint(error: &EngineError) -> Option<Hint> {
         }
         EngineError::Illegal { goal, illegal: Illegal::WrongPhase { phase, event } } => {
             return phase_hint(*goal, phase, event);
+        }
+        EngineError::Illegal { illegal: Illegal::Continued { by }, .. } => {
+            [("see that goal", Action::Show(*by))].into()
         }
         EngineError::Busy { goal } => [("follow it", Action::Follow(*goal))].into(),
         EngineError::PlaceTaken { goal, .. } => {

@@ -6,6 +6,7 @@
 mod agents;
 mod compact;
 mod context;
+mod continuing;
 mod draft;
 mod enter;
 mod error;
@@ -34,6 +35,7 @@ mod upgrade;
 pub use self::agents::{GoalAgents, agents_of, permission_notice};
 pub use self::compact::compact;
 pub use self::context::{Context, LayerFile, State};
+pub use self::continuing::{draft_continuing, hand_over};
 pub use self::draft::{CHANNEL, Draft, Request, commands_as_checks, draft, notices_about};
 pub use self::enter::{SessionCommand, Visit, enter, session_command, typed};
 pub use self::error::{Action, Error, Hint};

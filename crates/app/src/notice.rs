@@ -2,7 +2,7 @@
 
 use towline_agent::Restriction;
 use towline_config::Warning;
-use towline_core::{AgentName, GoalId, WorkspaceMode};
+use towline_core::{AgentName, Commit, GoalId, WorkspaceMode};
 
 /// What a person should know although nothing failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,15 @@ pub enum Notice {
         folder: String,
         /// Whether git knows the directory.
         mode: WorkspaceMode,
+    },
+    /// The goal continues the conversation of an earlier one.
+    Continues {
+        /// The earlier goal.
+        goal: GoalId,
+        /// The agent that holds the conversation.
+        agent: AgentName,
+        /// The commit that the work starts from.
+        base: Commit,
     },
     /// A default agent is skipped because it is not installed.
     NotInstalled(AgentName),

@@ -56,6 +56,9 @@ pub fn goal_report(record: &GoalRecord, home: &Home, now: Timestamp) -> GoalRepo
         merged: state.merged.as_ref().map(MergedReport::from),
         checks_hash: goal.checks_hash(),
         checks_replaced_at: state.replaced_checks.as_ref().map(|replaced| replaced.since),
+        continues: goal.continues.as_ref().map(|continued| continued.goal.to_string()),
+        continued_by: state.continued_by.map(|by| by.to_string()),
+        entered_at: state.entered_at,
         protect: goal.protect.clone(),
         unprotect: goal.unprotect.clone(),
         trust: TrustReport {

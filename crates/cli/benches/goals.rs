@@ -195,6 +195,7 @@ fn goal(repository: &str, base: &Commit, number: usize) -> Goal {
         baseline: towline_core::BaselineMode::Off,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
+        continues: None,
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".to_owned(), thread: None, by: None },

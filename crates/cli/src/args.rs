@@ -236,6 +236,7 @@ Examples:
   towline run \"make the linter happy\" --check \"npm run lint\" --check \"npm test\" --budget usd=2
   towline run - --check \"make test\" < goal.txt
   towline run --file goals/login.md        the goal and its settings are in a file
+  towline run --continue 1a2b3c4d \"now add tests\" --check \"cargo test\"
   towline run --goal 1a2b3c4d              resume a goal")]
 pub(crate) struct Run {
     /// The task, in plain words; `-` reads it from standard input
@@ -280,6 +281,11 @@ pub(crate) struct Run {
     /// Let this goal change a protected path, or a section such as `package.json#scripts`; may be given several times
     #[arg(long, value_name = "PATH", conflicts_with = "goal")]
     pub(crate) unprotect: Vec<String>,
+    /// Continue the conversation of an earlier goal, at the same path; the work starts from that goal's result
+    ///
+    /// The earlier goal must have ended, and cannot be opened again afterwards. Its work and its log stay.
+    #[arg(long = "continue", value_name = "ID", conflicts_with = "goal")]
+    pub(crate) continues: Option<String>,
     /// Resume an existing goal instead of creating one
     #[arg(long, value_name = "ID")]
     pub(crate) goal: Option<String>,

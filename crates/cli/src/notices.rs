@@ -24,6 +24,11 @@ pub(crate) fn text(notice: &Notice) -> String {
         Notice::Setting(warning) => format!("warning: {warning}"),
         Notice::Files(warning) => format!("warning: {warning}"),
         Notice::InPlace { goal, folder, mode } => in_place(*goal, folder, *mode),
+        Notice::Continues { goal, agent, base } => format!(
+            "continues the conversation of goal {} with {agent}; the work starts from {}",
+            goal.short(),
+            base.short()
+        ),
         Notice::NotInstalled(agent) => {
             format!("note: agent `{agent}` is not installed, so it is skipped")
         }

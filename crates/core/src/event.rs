@@ -226,6 +226,12 @@ pub enum Event {
         /// The exit code of the agent's program.
         code: Option<i32>,
     },
+    /// Another goal continues the conversation of this one.
+    Continued {
+        by: GoalId,
+        /// Where the workspace is since then; none where both work in the same directory.
+        workspace: Option<String>,
+    },
     /// The answer to a question has reached the living agent that asked.
     AnswerDelivered {
         question: QuestionNo,
@@ -298,6 +304,7 @@ impl Event {
             Self::MessageSent { .. } => "tell",
             Self::CompactRequested { .. } => "compact",
             Self::Entered { .. } => "enter",
+            Self::Continued { .. } => "continue",
             Self::RetryRequested { .. } => "retry",
             Self::Merged { .. } => "merge",
             Self::Verified { .. } => "verify",

@@ -54,6 +54,7 @@ pub(crate) fn goal() -> Goal {
         baseline: BaselineMode::Off,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
+        continues: None,
         labels: vec![],
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".into(), thread: None, by: None },
@@ -243,6 +244,11 @@ pub(crate) fn message_sent(text: &str) -> Event {
 
 pub(crate) fn compact_requested(focus: &str) -> Event {
     Event::CompactRequested { focus: Some(focus.to_owned()) }
+}
+
+pub(crate) fn continued() -> Event {
+    let by = "01932f6e-7c00-7abc-8def-0123456789ac".parse().expect("a goal id");
+    Event::Continued { by, workspace: Some("/left".into()) }
 }
 
 pub(crate) fn entered() -> Event {
@@ -507,6 +513,7 @@ pub(crate) fn incoming(stamp: Stamp, event: Event) -> Incoming {
         | Event::CompactRequested { .. }
         | Event::Entered { .. }
         | Event::Left { .. }
+        | Event::Continued { .. }
         | Event::MessageSent { .. } => Source::Operator,
         _ => Source::Towline,
     };

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{AgentName, BaselineMode, Budget, Commit, GoalId};
+use crate::{AgentName, BaselineMode, Budget, Commit, GoalId, SessionBinding, Usage};
 
 /// A goal as it was created. It never changes; what happens to it is in [`crate::GoalState`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +49,9 @@ pub struct Goal {
     /// Whose quota each agent uses, where it is set: agents of one account are limited together.
     #[serde(default)]
     pub accounts: BTreeMap<AgentName, String>,
+    /// The conversation of an earlier goal that it continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<Continuation>,
     /// Free words to find it by.
     pub labels: Vec<String>,
     /// Free data for programs.
@@ -60,6 +63,11 @@ pub struct Goal {
 }
 
 impl Goal {
+    /// The goal that its directory was first made for: itself, unless it continues an earlier one.
+    pub fn place(&self) -> GoalId {
+        self.continues.as_ref().map_or(self.id, |continued| continued.place)
+    }
+
     /// A hash of the check list, so that anyone can see that the list a verdict speaks of is the one the goal was
     /// created with.
     pub fn checks_hash(&self) -> String {
@@ -68,6 +76,18 @@ impl Goal {
         hasher.update(serde_json::to_vec(&self.checks).unwrap_or_default());
         hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// A conversation of an earlier goal that another one continues, at the same path: agents find their conversations by it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Continuation {
+    /// The earlier goal.
+    pub goal: GoalId,
+    /// The goal that the directory was first made for.
+    pub place: GoalId,
+    pub session: SessionBinding,
+    /// What the agent may report again, because it counts the whole conversation.
+    pub used: Usage,
 }
 
 /// How long a conversation may continue.

@@ -46,7 +46,8 @@ pub use end::{End, LaunchProblem, Refusal};
 pub use end_kind::{EndClass, EndKind, Follows};
 pub use event::{Decision, Envelope, Event, Exit, Incoming, NextSession, RawRef, Source, Stamp, Words, Work};
 pub use goal::{
-    Author, Check, CheckKind, Confirm, GitSettings, Goal, Origin, SessionLimits, WorkspaceMode, WorkspaceSpec,
+    Author, Check, CheckKind, Confirm, Continuation, GitSettings, Goal, Origin, SessionLimits, WorkspaceMode,
+    WorkspaceSpec,
 };
 pub use ids::{
     AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, PoolSeq, Seq, SessionId,

@@ -34,6 +34,8 @@ pub enum Section {
     WokenUp(String),
     /// The attempt before ended in the middle of its work; the text has the end.
     Interrupted(String),
+    /// An earlier goal of the conversation is over, and its directory is another one.
+    NewGoal,
     /// A person worked in the directory after the last prompt.
     PersonWorked,
     /// The attempt before ended its work, nothing was proven, and the operator wants the goal worked on again.
@@ -86,6 +88,9 @@ impl Prompt {
         if !knows_goal {
             if goal.briefing {
                 sections.push(Section::Briefing(Briefing));
+            }
+            if goal.continues.is_some() && conversation == Conversation::Resumed {
+                sections.push(Section::NewGoal);
             }
             sections.push(Section::Goal(goal.prompt.clone()));
         }
@@ -270,6 +275,9 @@ impl Section {
                 "# Interrupted\n\nThe last turn did not come to its end ({end}). What you changed is still in the \
                  directory. Look at it, then go on."
             ),
+            Self::NewGoal => "# A new goal\n\nThe goal before is over, and this one takes its place. The files in the directory \
+                              may have changed since then, so look at them before you rely on what you remember."
+                .to_owned(),
             Self::PersonWorked => "# A person worked here\n\nSince your last turn a person worked in this directory, and may have \
                                    continued this conversation. Look at what is there now, and keep what they changed."
                 .to_owned(),

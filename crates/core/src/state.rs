@@ -93,6 +93,9 @@ pub struct GoalState {
     /// The summary of the conversation that the operator wants before the next prompt.
     #[serde(default)]
     pub compaction: Option<CompactionRequest>,
+    /// The goal that continues its conversation. This one cannot be opened again.
+    #[serde(default)]
+    pub continued_by: Option<GoalId>,
     /// When a person last opened the agent's own session in the workspace.
     #[serde(default)]
     pub entered_at: Option<Timestamp>,
@@ -157,7 +160,7 @@ impl GoalState {
             settled_at: None,
             preparations: 0,
             workspace: None,
-            session: None,
+            session: goal.continues.as_ref().map(|continued| continued.session.clone()),
             attempts: Vec::new(),
             candidate: None,
             errors_in_row: 0,
@@ -180,6 +183,7 @@ impl GoalState {
             baseline_rounds: 0,
             replaced_checks: None,
             compaction: None,
+            continued_by: None,
             entered_at: None,
         }
     }
@@ -240,6 +244,19 @@ impl GoalState {
         let is_base =
             *candidate == workspace.base || (tree.is_some() && tree == workspace.base_tree.as_ref());
         Some(!is_base)
+    }
+
+    /// What a session used in the attempts before this one, as the agent may report it again. It does not know of a turn that
+    /// was killed.
+    pub fn used_in_session(&self, goal: &Goal, session: &SessionId, before: Option<AttemptNo>) -> Usage {
+        let earlier = self.attempts.iter().filter(|attempt| Some(attempt.n) != before);
+        let of_session = earlier.filter(|attempt| attempt.session.as_ref() == Some(session));
+        let continued = goal.continues.as_ref().filter(|continued| continued.session.native_id == *session);
+        let inherited = continued.map_or_else(Usage::default, |continued| continued.used);
+        of_session.fold(inherited, |sum, attempt| match attempt.usage {
+            used if used.spent().estimated => sum + Usage { cost: used.cost, ..Usage::default() },
+            used => sum + used,
+        })
     }
 
     /// What all attempts used.

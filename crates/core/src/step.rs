@@ -25,7 +25,7 @@ use crate::deadlines::later;
 use crate::effect::{launch_key, prepare_key};
 use crate::{
     AttemptNo, Axis, Baseline, BudgetChange, CompactionRequest, Effect, End, EscalationReason, Event,
-    FailureReason, Goal, GoalState, Incoming, Merge, Phase, QuestionNo, StopWhy, Timeout,
+    FailureReason, Goal, GoalId, GoalState, Incoming, Merge, Phase, QuestionNo, StopWhy, Timeout,
 };
 
 /// The state after a step, and what came of it.
@@ -87,6 +87,9 @@ pub enum Illegal {
     /// The goal is opened again, but a budget is still spent.
     #[error("the budget `{axis}` is spent; raise it: --budget {}", axis.suggestion())]
     StillSpent { axis: Axis },
+    /// Another goal has its conversation and its place.
+    #[error("goal {} continues it", by.short())]
+    Continued { by: GoalId },
     /// An answer to something that nobody asks, or not like this.
     #[error("question {question} does not wait for this answer; see `towline questions`")]
     NotAsked { question: QuestionNo },
@@ -192,6 +195,13 @@ impl Stepper<'_> {
                 self.state.branch = Some(branch.clone());
             }
             (phase, Event::Verified { .. }) if phase.is_settled() => {}
+            (phase, Event::Continued { by, workspace }) if phase.has_ended() => {
+                self.may_be_opened()?;
+                self.state.continued_by = Some(*by);
+                if let (Some(binding), Some(path)) = (&mut self.state.workspace, workspace) {
+                    binding.path.clone_from(path);
+                }
+            }
             // Both count: the agent hears about a visit that a crash cut short, and about all that one changed.
             (phase, Event::Entered { .. } | Event::Left { .. }) if phase.can_be_entered() => {
                 self.state.entered_at = Some(self.now);
@@ -356,6 +366,7 @@ impl Stepper<'_> {
 
     /// Queues a goal that had ended or waits, with a clean slate of what went wrong in a row.
     fn reopen(&mut self, changes: &[BudgetChange]) -> Result<(), Illegal> {
+        self.may_be_opened()?;
         let mut reopened = self.state.clone();
         changes.iter().for_each(|change| reopened.budget.apply(change));
         reopened.errors_in_row = 0;
@@ -376,6 +387,11 @@ impl Stepper<'_> {
         reopened.phase = Phase::Queued;
         self.state = reopened;
         Ok(())
+    }
+
+    /// Fails for a goal that another one continues.
+    fn may_be_opened(&self) -> Result<(), Illegal> {
+        self.state.continued_by.map_or(Ok(()), |by| Err(Illegal::Continued { by }))
     }
 
     /// From when wall time counts after a reopening: the time spent waiting for the operator is not the goal's.

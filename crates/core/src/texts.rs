@@ -55,6 +55,7 @@ impl Event {
             | Self::ResumeRequested
             | Self::Entered { .. }
             | Self::Left { .. }
+            | Self::Continued { .. }
             | Self::AnswerDelivered { .. }
             | Self::ChecksReplaced { .. }
             | Self::RetryRequested { .. }

@@ -123,7 +123,7 @@ pub async fn look(
             look_at_goal(&home, record, standing, limit, &mut findings);
         }
         on_progress(records.len(), records.len());
-        let ids = records.iter().map(|record| record.goal.id);
+        let ids = records.iter().flat_map(|record| [record.goal.id, record.goal.place()]);
         let known = ids.chain(unreadable.iter().map(|goal| goal.id)).collect();
         orphans(&home, &found, &known, &mut findings);
         histories(&found, &known, &mut findings);
@@ -229,7 +229,7 @@ fn look_at_goal(
         return;
     };
     findings.waste.extend(checkouts.map(|checkout| waste(WasteKind::Checkout, checkout, Some(goal))));
-    let workspace = home.workspace(goal);
+    let workspace = home.workspace_of(&record.goal, &record.state);
     if fs::symlink_metadata(&workspace).is_ok() {
         match first_reason_to_spare(home, record, standing, settled_at) {
             None => findings.waste.push(waste(WasteKind::Workspace, workspace, Some(goal))),
@@ -260,7 +260,7 @@ fn first_reason_to_spare(
     standing: Standing,
     settled_at: Timestamp,
 ) -> Option<String> {
-    let workspace = home.workspace(record.goal.id);
+    let workspace = home.workspace_of(&record.goal, &record.state);
     let has_submodules = || workspace.join(".gitmodules").exists();
     match standing {
         Standing::Unmerged => Some(unmerged(record)),

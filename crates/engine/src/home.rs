@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use towline_core::{AttemptNo, GoalId};
+use towline_core::{AttemptNo, Goal, GoalId, GoalState};
 
 /// The directories in it.
 const DIRECTORIES: [&str; 7] = ["attempts", "demo", "engines", "sessions", "told", "verify", "workspaces"];
@@ -87,6 +87,19 @@ impl Home {
     /// Where a goal's agent works. It never changes: agents find their sessions by it.
     pub(crate) fn workspace(&self, goal: GoalId) -> PathBuf {
         self.workspaces().join(goal.to_string())
+    }
+
+    /// Where the workspace of a goal is now: of one that another goal continues, it was moved aside.
+    pub(crate) fn workspace_of(&self, goal: &Goal, state: &GoalState) -> PathBuf {
+        match state.continued_by {
+            Some(_) => self.moved_workspace(goal.id),
+            None => self.workspace(goal.place()),
+        }
+    }
+
+    /// Where the workspace of a goal is moved when another goal continues it.
+    pub(crate) fn moved_workspace(&self, goal: GoalId) -> PathBuf {
+        self.workspaces().join(format!("{goal}.continued"))
     }
 
     /// Towline's own repository of a goal, with its base and its candidates.

@@ -156,6 +156,24 @@ impl LeaseGuard {
         Ok(())
     }
 
+    /// Hands the goal's conversation and its place over to another goal. A workspace of Towline's own is moved aside with
+    /// everything in it, so that nothing of the work is lost.
+    pub async fn hand_to(&mut self, by: GoalId) -> Result<(), EngineError> {
+        self.end_leftovers().await?;
+        let (goal, state) = (&self.record.goal, &self.record.state);
+        let is_own = !goal.workspace.mode.is_in_place();
+        let (from, to) =
+            (self.shared.home.workspace(goal.place()), self.shared.home.moved_workspace(goal.id));
+        let is_there = is_own && state.workspace.is_some() && std::fs::symlink_metadata(&from).is_ok();
+        let workspace = is_own.then(|| to.display().to_string());
+        self.note(Event::Continued { by, workspace }).await?;
+        if is_there {
+            let failed = |source| EngineError::Home { action: "move aside", path: from.clone(), source };
+            std::fs::rename(&from, &to).map_err(failed)?;
+        }
+        Ok(())
+    }
+
     /// Holds the goal for as long as this process lives, even while it is suspended and cannot renew a lease.
     pub async fn hold_unrenewed(&mut self) -> Result<(), EngineError> {
         self.renewal.shutdown().await;

@@ -109,7 +109,7 @@ pub(crate) fn make(home: &Home, goal: &Goal, stop: &Stop) -> Result<Workspace, W
     let plan = WorkspacePlan {
         goal: goal.id.to_string(),
         branch: branch_name(goal),
-        path: home.workspace(goal.id),
+        path: home.workspace(goal.place()),
         own: home.history(goal.id),
         base: goal.workspace.base.clone(),
         copy: goal.workspace.copy.clone(),
@@ -132,7 +132,7 @@ pub(crate) async fn refresh(
     }
     let other = |message: String| LaunchProblem::Other { message };
     let (home, goal) = (home.clone(), goal.clone());
-    let workspace = home.workspace(goal.id);
+    let workspace = home.workspace(goal.place());
     if !workspace.exists() {
         return Err(other(format!("its workspace {} is gone; start a new goal", workspace.display())));
     }

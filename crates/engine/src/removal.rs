@@ -132,7 +132,8 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
         return Err(RemovalError::Alive { dir });
     }
     let mut removed = Removed::default();
-    let places = [home.goal_logs(goal), home.workspace(goal), home.history(goal)];
+    let workspace = home.workspace_of(&record.goal, &record.state);
+    let places = [home.goal_logs(goal), workspace.clone(), home.history(goal)];
     let checkouts = checkouts::of_goal(home, goal);
     let bytes: u64 = places.iter().chain(&checkouts).map(|place| size_of(place)).sum();
     let remains = remains(home, record);
@@ -164,7 +165,6 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
         }
         (Err(_), _) => {
             // It may have unmerged work, so it stays.
-            let workspace = home.workspace(goal);
             removed.left.files = Some(workspace).filter(|workspace| size_of(workspace) > 0);
             remove_checkouts(home, goal)?;
         }
@@ -205,8 +205,9 @@ fn leave_in_place(
 /// Where the parts of a goal are, also of one whose workspace was made and never got ready.
 pub(crate) fn remains(home: &Home, record: &GoalRecord) -> Remains {
     let Goal { id, workspace, .. } = &record.goal;
+    let path = home.workspace_of(&record.goal, &record.state);
     let never_ready = || WorkspaceBinding {
-        path: home.workspace(*id).display().to_string(),
+        path: path.display().to_string(),
         branch: Some(branch_name(&record.goal)),
         base: workspace.base.clone(),
         setup_changes: BTreeMap::new(),
@@ -216,7 +217,7 @@ pub(crate) fn remains(home: &Home, record: &GoalRecord) -> Remains {
     Remains {
         goal: id.to_string(),
         // Not from what is stored: what is removed is always our own.
-        path: home.workspace(*id),
+        path: path.clone(),
         branch: binding.branch.unwrap_or_else(|| branch_name(&record.goal)),
         base: binding.base,
         candidate: record.state.candidate.clone(),

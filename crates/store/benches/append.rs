@@ -233,6 +233,7 @@ fn goal() -> Goal {
         baseline: towline_core::BaselineMode::Auto,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
+        continues: None,
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".to_owned(), thread: None, by: None },

@@ -213,6 +213,7 @@ fn goal(repository: &Repository) -> Goal {
         baseline: BaselineMode::Off,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
+        continues: None,
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin { channel: "test".into(), thread: None, by: None },

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use towline_app::{draft, notices_about, permission_notice};
+use towline_app::{draft, draft_continuing, hand_over, notices_about, permission_notice};
 use towline_core::{Event, NextSession, Phase};
 use towline_engine::{Clock, SystemClock};
 use towline_store::GoalRecord;
@@ -26,7 +26,15 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Failur
 
 /// Makes a goal and drives it to its end.
 pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, ExitCode), Failure> {
-    let draft = draft(context, &request(args)?, SystemClock.now()).await?;
+    let (request, now) = (request(args)?, SystemClock.now());
+    let earlier = match &args.continues {
+        Some(id) => Some(find::goal(context, id).await?),
+        None => None,
+    };
+    let draft = match &earlier {
+        Some(earlier) => draft_continuing(context, request, &earlier.record, now).await?,
+        None => draft(context, &request, now).await?,
+    };
     notices::print(&draft.notices);
     let state = context.state()?;
     if !args.format.json && !args.format.events {
@@ -35,6 +43,9 @@ pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, 
         notices::print(&notices_about(&draft.goal));
     }
     notices::print(permission_notice(&state.home, &draft.goal, &draft.agents).as_slice());
+    if let Some(earlier) = earlier {
+        hand_over(context, earlier, draft.goal.id).await?;
+    }
     let foreground = Foreground { context, state, agents: draft.agents, format: args.format };
     foreground.drive(Beginning::New(Box::new(draft.goal))).await
 }

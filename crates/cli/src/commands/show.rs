@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use towline_app::report::{TRUST_LEVEL, WARM, confirmed_by, goal_report};
 use towline_core::{Attempt, Baseline, CheckResult, Checkout, Goal, GoalState, Origin, show_duration};
 use towline_engine::{Clock, SystemClock, is_driven};
+use towline_store::GoalRecord;
 
 use crate::args::Show;
 use crate::context::Context;
@@ -55,6 +56,7 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.describe()))),
     );
     facts.extend(baseline(&record.state));
+    facts.extend(conversation(record));
     facts.extend(protection(&record.goal));
     let limits = spent_of_limits(record, SystemClock.now());
     if !limits.is_empty() {
@@ -96,6 +98,21 @@ fn baseline(state: &GoalState) -> Vec<(&'static str, String)> {
         },
     ));
     facts
+}
+
+/// Whose conversation it continues, who continues its own, and whether a person took part in it.
+fn conversation(record: &GoalRecord) -> Vec<(&'static str, String)> {
+    let GoalState { continued_by, entered_at, .. } = &record.state;
+    let continues = record
+        .goal
+        .continues
+        .as_ref()
+        .map(|continued| ("continues", format!("the conversation of goal {}", continued.goal.short())));
+    let continued = continued_by.map(|by| ("continued", format!("by goal {}", by.short())));
+    let entered = entered_at.map(|at| {
+        ("entered", format!("a person was in the session at {}", clock_time(at, SystemClock.now())))
+    });
+    continues.into_iter().chain(continued).chain(entered).collect()
 }
 
 /// What the agent may not change, and what it may change nevertheless.

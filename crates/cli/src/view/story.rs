@@ -378,6 +378,7 @@ fn one_line(paint: Paint, event: &Event) -> Option<String> {
             let focus = focus.unwrap_or_default();
             format!("the next attempt starts with a summary of the conversation{focus}")
         }
+        Event::Continued { by, .. } => format!("goal {} continues the conversation", by.short()),
         Event::Entered { agent, .. } => paint.warn(&format!("a person took over the session of {agent}")),
         Event::Left { code } => {
             let code = code.filter(|code| *code != 0).map(|code| format!(" (exit code {code})"));

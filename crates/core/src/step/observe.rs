@@ -15,14 +15,7 @@ impl Stepper<'_> {
         }
         match event {
             AgentEvent::SessionStarted(session) => self.bind_session(session),
-            AgentEvent::TurnStarted => {
-                self.with_attempt(|attempt| attempt.turns += 1);
-                let attempt = self.state.last_attempt().map(|attempt| attempt.n);
-                // A summary comes before the prompt.
-                self.state
-                    .compaction
-                    .take_if(|request| request.attempt.is_some() && request.attempt == attempt);
-            }
+            AgentEvent::TurnStarted => self.begin_turn(),
             AgentEvent::Usage { used, context_used, context_size, .. } => {
                 // Whoever used something was let in; an empty count proves nothing.
                 if !used.is_empty() {
@@ -79,6 +72,13 @@ impl Stepper<'_> {
             }
             _ => {}
         }
+    }
+
+    /// The agent has its prompt. A summary comes before that, so a requested one was made or refused by now.
+    fn begin_turn(&mut self) {
+        self.with_attempt(|attempt| attempt.turns += 1);
+        let attempt = self.state.last_attempt().map(|attempt| attempt.n);
+        self.state.compaction.take_if(|request| request.attempt.is_some() && request.attempt == attempt);
     }
 
     /// What was in the way of an answer is over.

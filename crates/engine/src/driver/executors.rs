@@ -248,15 +248,12 @@ impl Driver {
         if self.state.budget.usd.is_some() { UnknownPrice::Report } else { UnknownPrice::Ignore }
     }
 
-    /// What the resumed session used in earlier attempts, as the agent may report it again. It does not know of a turn that
-    /// was killed.
     fn usage_of_session(&self, launch: &Launch) -> Usage {
-        let SessionPlan::Resume(session) = &launch.session else { return Usage::default() };
-        let earlier = self.state.attempts.iter().filter(|attempt| attempt.n != launch.attempt);
-        let of_session = earlier.filter(|attempt| attempt.session.as_ref() == Some(session));
-        of_session.fold(Usage::default(), |sum, attempt| match attempt.usage {
-            used if used.spent().estimated => sum + Usage { cost: used.cost, ..Usage::default() },
-            used => sum + used,
-        })
+        match &launch.session {
+            SessionPlan::Resume(session) => {
+                self.state.used_in_session(&self.goal, session, Some(launch.attempt))
+            }
+            SessionPlan::Fresh(_) => Usage::default(),
+        }
     }
 }

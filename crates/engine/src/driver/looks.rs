@@ -32,7 +32,7 @@ impl Driver {
         let home = &self.shared.home;
         let attempt = self.state.phase.living_attempt();
         let attempt = attempt.map(|attempt| home.attempt(self.goal.id, attempt));
-        let workspace = (!self.goal.workspace.mode.is_in_place()).then(|| home.workspace(self.goal.id));
+        let workspace = (!self.goal.workspace.mode.is_in_place()).then(|| home.workspace(self.goal.place()));
         match self.watch.gone(attempt.into_iter().chain(workspace), certainty) {
             Some(path) => Err(EngineError::GoalFilesGone { goal: self.goal.id, path }),
             None => Ok(()),

@@ -48,6 +48,7 @@ pub(super) fn goal(number: u32) -> Goal {
         baseline: BaselineMode::Off,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
+        continues: None,
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".into(), thread: None, by: None },

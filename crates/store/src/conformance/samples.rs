@@ -54,6 +54,7 @@ pub(crate) fn goal(number: u64) -> Goal {
         baseline: BaselineMode::Auto,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
+        continues: None,
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".to_owned(), thread: None, by: None },

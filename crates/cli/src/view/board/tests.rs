@@ -59,6 +59,7 @@ fn goal() -> Goal {
         baseline: towline_core::BaselineMode::Off,
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
+        continues: None,
         agent_settings: BTreeMap::new(),
         labels: Vec::new(),
         metadata: BTreeMap::new(),

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    AgentEvent, AgentName, Event, Goal, Launch, Policy, SessionId, SessionLimits, SessionPlan, Tokens, Usage,
+    AgentEvent, AgentName, Event, Goal, Launch, Policy, SessionId, SessionLimits, SessionPlan, StepOutcome,
+    Tokens, Usage,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -145,4 +146,49 @@ fn an_agent_whose_conversations_end_with_its_process_hears_everything_each_time(
         launch.prompt
     );
     assert_eq!(story.state.attempts.len(), 2);
+}
+
+/// A goal that continues the conversation of an earlier one in this directory.
+fn continuing(directory: &str) -> Goal {
+    let session = crate::SessionBinding {
+        agent: AgentName::new("claude"),
+        native_id: SessionId::new("s1"),
+        model: None,
+        directory: directory.to_owned(),
+        since: at(0),
+        asked_model: crate::ModelChoice::Unknown,
+        origin: None,
+    };
+    let earlier = "01932f6e-7c00-7abc-8def-0123456789ac".parse().expect("a goal id");
+    let used = Usage { input: Tokens(5), ..Usage::default() };
+    Goal { continues: Some(crate::Continuation { goal: earlier, place: earlier, session, used }), ..goal() }
+}
+
+#[test]
+fn a_goal_continues_the_conversation_of_an_earlier_one_and_hears_that_it_is_another() {
+    let mut story = Story::preparing(continuing("/workspace"));
+    let launch = launch_of(story.receive(prepared()));
+    assert_eq!(launch.session, resumed());
+    for part in ["# A new goal", "# Goal", "# How it will be checked"] {
+        assert!(launch.prompt.contains(part), "{}", launch.prompt);
+    }
+    let used = story.state.used_in_session(&story.goal, &SessionId::new("s1"), None);
+    assert_eq!(used.input, Tokens(5), "the agent may report it again");
+    assert_eq!(story.goal.place(), story.goal.continues.as_ref().expect("it does").goal);
+
+    let launch = launch_of(Story::preparing(continuing("/elsewhere")).receive(prepared()));
+    assert!(matches!(launch.session, SessionPlan::Fresh(_)), "{launch:?}");
+    assert!(!launch.prompt.contains("# A new goal"), "{}", launch.prompt);
+}
+
+#[test]
+fn a_goal_that_another_one_continues_is_never_opened_again() {
+    let mut story = Story::escalated();
+    story.receive(continued());
+    assert_eq!(story.state.workspace.as_ref().map(|workspace| workspace.path.as_str()), Some("/left"));
+    let by = story.state.continued_by.expect("recorded");
+    for request in [retry(&[]), message_sent("go on"), continued()] {
+        let illegal = StepOutcome::Illegal(crate::Illegal::Continued { by });
+        assert_eq!(story.offer(request), illegal);
+    }
 }

@@ -41,6 +41,7 @@ told            .     .     .     .     .     .     .     .     queue .     .   
 compact_requested.     .     .     .     .     .     .     .     .     .     .     .     .     .     -     .     .     .
 entered         -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     .     .     .
 left            -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     .     .     .
+continued       -     -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .
 answer_deliveredstale stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale stale
 retry_requested .     -     -     -     -     -     -     -     queue queue -     -     -     queue -     queue queue queue
 checks_replaced .     -     -     -     -     -     -     -     .     .     -     .     .     .     -     .     .     .
@@ -93,6 +94,7 @@ some_of_each! { events: Event, by Event {
     Event::CompactRequested { .. } => compact_requested("the API");
     Event::Entered { .. } => entered();
     Event::Left { .. } => Event::Left { code: Some(0) };
+    Event::Continued { .. } => continued();
     Event::AnswerDelivered { .. } => Event::AnswerDelivered { question: QuestionNo(1), words: Words::Sent };
     Event::RetryRequested { .. } => retry(&[]);
     Event::ChecksReplaced { .. } => Event::ChecksReplaced { checks: vec![check("lint", "make lint")] };
