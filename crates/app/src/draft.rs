@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use towline_agent::{AgentSettings, Resuming, agent};
@@ -13,7 +14,8 @@ use towline_core::{
     AgentName, BaselineMode, Budget, BudgetChange, Check, Commit, Goal, GoalId, Origin, SessionLimits,
     WorkspaceMode, WorkspaceSpec,
 };
-use towline_engine::copied_secrets;
+use towline_engine::{Engine, EngineError, Handle, Home, copied_secrets};
+use towline_store::{Store, StoreError};
 use towline_workspace::{Protect, Repository, protects_more_than_always};
 use uuid::Uuid;
 
@@ -129,6 +131,22 @@ pub async fn draft(context: &Context, run: &Request, now: Timestamp) -> Result<D
     context.secrets.add(&copied.secrets);
     notices.extend(copied.warnings.into_iter().map(|warning| Notice::Files(warning.to_string())));
     Ok(Draft { goal, agents: agents.into_iter().collect(), notices })
+}
+
+/// Starts a drafted goal.
+pub async fn start_goal(
+    engine: &Engine,
+    home: &Home,
+    store: &Arc<dyn Store>,
+    goal: Goal,
+) -> Result<Handle, EngineError> {
+    let (id, history) = (goal.id, home.history(goal.id));
+    let started = engine.start(goal).await;
+    if started.is_err() && matches!(store.load(id).await, Err(StoreError::NotFound(_))) {
+        // It was never created, as when another goal was faster in its directory: nobody needs what was stored for it.
+        let _ = home.remove(&history);
+    }
+    started
 }
 
 /// Where the work happens, as the goal's file or the configuration has it.

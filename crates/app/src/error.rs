@@ -356,6 +356,8 @@ pub enum Action {
     MergeUnverified(GoalId),
     /// Push a goal's work to a remote.
     Push(GoalId, String),
+    /// Push work that has no checks.
+    PushUnproven(GoalId),
     /// Remove a goal.
     Remove(GoalId),
     /// Remove a goal and keep its unmerged work under a private ref.

@@ -74,7 +74,7 @@ pub async fn merge(
     show: impl FnMut(RecheckStep),
 ) -> Result<Option<Merged>, Error> {
     let found = find::goal(context, id).await?;
-    refuse_unfinished(&found.record, request.unproven)?;
+    refuse_unfinished(&found.record, request.unproven, Taking::Merge)?;
     if request.dry_run {
         let work = Work::of(&found.state.home, &found.record)?;
         let plan = work.plan(&found.record, request)?;
@@ -105,7 +105,8 @@ async fn merge_held(
     mut show: impl FnMut(RecheckStep),
 ) -> Result<Option<Merged>, Error> {
     let record = guard.record.clone();
-    refuse_unfinished(&record, request.unproven)?;
+    let goal = record.goal.id;
+    refuse_unfinished(&record, request.unproven, Taking::Merge)?;
     let work = &Work::of(&place.home, &record)?;
     let mut plan = work.plan(&record, request)?;
     place.must_be_alone(&record, &plan).await?;
@@ -113,7 +114,10 @@ async fn merge_held(
     if plan.after.is_none() {
         plan.set_message(work.message(&record, request, plan.way)?);
     }
-    let commit = plan.commit().map_err(|error| explained(error, &record, work))?;
+    let commit = plan.commit().map_err(|error| match error {
+        MergeError::Workspace(error) => refused_by_git(error, "git made no commit", Action::Merge(goal)),
+        error => explained(error, &record, work),
+    })?;
     let mut verdict = None;
     if needs_checks(request, &record, &plan) {
         show(RecheckStep::MovedOn { into: plan.into.clone() });
@@ -197,7 +201,12 @@ impl Work {
                 format!("{}\n\n{summary}", goal.subject())
             }
         };
-        let text = if request.edit { self.repository.edit_message(&text)? } else { Some(text) };
+        let text = if request.edit {
+            let edited = self.repository.edit_message(&text);
+            edited.map_err(|error| refused_by_git(error, "the editor failed", Action::Merge(goal.id)))?
+        } else {
+            Some(text)
+        };
         let text = text.filter(|text| !text.trim().is_empty()).ok_or_else(|| {
             Error::usage("nothing was merged: the message is empty")
                 .hint([("write one", Action::GiveMessage)])
@@ -217,8 +226,19 @@ fn unproven_candidate(home: &Home, record: &GoalRecord) -> Result<Commit, Error>
     Ok(workspace.candidate(last.n.get(), &protect)?.commit)
 }
 
-/// Refuses a goal that has nothing to merge, or nothing that anybody should.
-fn refuse_unfinished(record: &GoalRecord, unproven: bool) -> Result<(), Error> {
+/// How the user takes a goal's work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taking {
+    Merge,
+    Push,
+}
+
+/// Refuses a goal that has nothing to take, or nothing that anybody should.
+fn refuse_unfinished(record: &GoalRecord, unproven: bool, taking: Taking) -> Result<(), Error> {
+    let (verb, done, take_unproven): (_, _, fn(GoalId) -> Action) = match taking {
+        Taking::Merge => ("merge", "merged", Action::MergeUnproven),
+        Taking::Push => ("push", "pushed", Action::PushUnproven),
+    };
     let (goal, id) = (record.goal.id, record.goal.id.short());
     if record.goal.workspace.mode.is_in_place() {
         let folder = &record.goal.workspace.repository;
@@ -230,11 +250,11 @@ fn refuse_unfinished(record: &GoalRecord, unproven: bool) -> Result<(), Error> {
         Phase::Done => Ok(()),
         Phase::Unproven if unproven => Ok(()),
         Phase::Unproven => Err(refused("it has no checks, so nobody knows whether its work holds")
-            .hint([("see the changes", Action::Diff(goal)), ("then", Action::MergeUnproven(goal))])),
+            .hint([("see the changes", Action::Diff(goal)), ("then", take_unproven(goal))])),
         phase if !phase.is_settled() => {
-            Err(refused("there is nothing proven to merge yet").hint(Hint::of_unfinished(goal)))
+            Err(refused(&format!("there is nothing proven to {verb} yet")).hint(Hint::of_unfinished(goal)))
         }
-        _ => Err(refused("its work is not proven, so it is not merged")
+        _ => Err(refused(&format!("its work is not proven, so it is not {done}"))
             .hint([("continue it", Action::Retry(goal)), ("look at what is there", Action::Diff(goal))])),
     }
 }
@@ -259,6 +279,16 @@ fn checks_fail(record: &GoalRecord, plan: &MergePlan, verdict: &Verdict) -> Erro
         ("their output", Action::Log(goal)),
         ("to merge and repair by hand", Action::MergeUnverified(goal)),
     ])
+}
+
+/// What git refuses with the user's own settings, such as a key, an editor or a remote, is theirs to mend.
+fn refused_by_git(error: WorkspaceError, what: &str, again: Action) -> Error {
+    match error {
+        WorkspaceError::Git { detail, .. } => {
+            Error::person(format!("{what}: {detail}")).hint([("then", again)])
+        }
+        error => error.into(),
+    }
 }
 
 /// A refusal with the way out that depends on the goal.
@@ -341,7 +371,7 @@ pub async fn push(
 ) -> Result<PushReport, Error> {
     let found = find::goal(context, id).await?;
     let record = &found.record;
-    refuse_unfinished(record, unproven)?;
+    refuse_unfinished(record, unproven, Taking::Push)?;
     let (goal, id) = (record.goal.id, record.goal.id.short());
     let work = Work::of(&found.state.home, record)?;
     let remote = match remote {
@@ -356,10 +386,9 @@ pub async fn push(
     let branch = record.state.workspace.as_ref().and_then(|workspace| workspace.branch.clone());
     let branch = branch.ok_or_else(|| Error::usage(format!("goal {id} has no branch")))?;
     work.publish(record)?;
-    let answer = work.repository.push(&work.candidate, &branch, &remote).map_err(|error| match error {
-        WorkspaceError::Git { detail, .. } => Error::person(format!("`{remote}` was not changed: {detail}"))
-            .hint([("then", Action::Push(goal, remote.clone()))]),
-        error => error.into(),
+    let answer = work.repository.push(&work.candidate, &branch, &remote).map_err(|error| {
+        let what = format!("`{remote}` was not changed");
+        refused_by_git(error, &what, Action::Push(goal, remote.clone()))
     })?;
     Ok(PushReport {
         id: goal.to_string(),

@@ -50,6 +50,7 @@ pub(crate) fn command_line(action: &Action) -> String {
         Action::MergeUnproven(goal) => format!("{} --unproven", of("merge", goal)),
         Action::MergeUnverified(goal) => format!("{} --no-verify", of("merge", goal)),
         Action::Push(goal, remote) => format!("{} {remote}", of("push", goal)),
+        Action::PushUnproven(goal) => format!("{} --unproven", of("push", goal)),
         Action::Remove(goal) => of("rm", goal),
         Action::RemoveByForce(goal) => of("rm --force", goal),
         Action::PrintInit => "towline init --print".to_owned(),

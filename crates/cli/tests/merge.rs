@@ -266,7 +266,8 @@ fn a_dry_run_asks_for_no_signature_and_makes_no_commit() {
     let report = dry.json();
     assert_eq!((&report["way"], &report["commit"]), (&json!("merge_commit"), &Value::Null));
     let refused = merge(&desk, &goal, &[]);
-    assert_ne!(refused.code, Some(0), "{refused:?}");
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.stderr.contains("git made no commit"), "{}", refused.stderr);
     assert!(
         !refused.stdout.contains("The checks run"),
         "no key, and the checks ran for nothing: {}",

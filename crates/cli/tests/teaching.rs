@@ -71,18 +71,25 @@ fn shells_are_offered_goals_with_their_titles_agents_and_budgets() {
     for asked in ["_towline_goals'", "_towline_agents'", "_towline_axes'"] {
         assert!(zsh.contains(asked), "{asked}");
     }
-    if let Some(completed) = completed_by_bash(&desk, &["towline", "show", ""]) {
+    if let Some(completed) = completed_by_bash(&desk, &["towline", "show", ""], COMPLETE) {
         assert_eq!(completed, &goal[goal.len() - 8..]);
+    }
+    if let Some(listed) = completed_by_bash(&desk, &["towline", "run", "--agent", ""], LIST) {
+        assert!(listed.lines().any(|line| line.starts_with("claude ")), "{listed}");
     }
 }
 
+/// Bash wants a word completed, or only a list of what is possible.
+const COMPLETE: u8 = b'\t';
+const LIST: u8 = b'?';
+
 /// What bash offers for the last of these words; none where there is no bash.
-fn completed_by_bash(desk: &Desk, words: &[&str]) -> Option<String> {
+fn completed_by_bash(desk: &Desk, words: &[&str], wants: u8) -> Option<String> {
     let script = desk.towline(["completions", "bash"]).stdout;
     let program = desk.command(["complete"]).get_program().to_owned();
     let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     let run = format!(
-        "towline() {{ '{}' \"$@\"; }}\n{script}\nCOMP_WORDS=({})\nCOMP_CWORD={}\n_towline_with_values towline\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
+        "towline() {{ '{}' \"$@\"; }}\n{script}\nCOMP_WORDS=({})\nCOMP_CWORD={}\nCOMP_TYPE={wants}\n_towline_with_values towline\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
         program.to_string_lossy(),
         words.join(" "),
         words.len() - 1

@@ -3,9 +3,7 @@
 use std::io::Write;
 use std::process::{Command, ExitCode, Stdio};
 
-use towline_core::Phase;
-use towline_engine::workspace_of;
-use towline_workspace::Stop;
+use towline_app::{Change, Detail, diff};
 
 use crate::args::Diff;
 use crate::commands::foreground::Interrupts;
@@ -14,36 +12,22 @@ use crate::failure::Failure;
 use crate::view::Paint;
 use crate::{find, output};
 
-/// Prints the change: the proven candidate's when the goal is done, else what is in the workspace now.
+/// Prints the change.
 pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failure> {
-    let found = find::goal(context, &args.id).await?;
-    let (record, home) = (&found.record, &found.state.home);
-    let Some(binding) = &record.state.workspace else {
-        return Err(Failure::not_found(format!("goal {} has no workspace yet", record.goal.id.short())));
-    };
-    // The verified commit can be shown without the workspace, which may have been removed.
-    let proven = record.state.candidate.as_ref().filter(|_| record.state.phase == Phase::Done);
-    let repository = find::repository(home, record)?;
     if args.stat {
-        output::print_or_exit(match proven {
-            Some(candidate) => repository.diff_stat(&binding.base, candidate)?,
-            None => workspace_of(home, &record.goal, binding, &Stop::default())?.1.diff_stat()?,
-        });
+        output::print_or_exit(diff(context, &args.id, Detail::Stat).await?.text);
         return Ok(ExitCode::SUCCESS);
     }
-    let diff = match proven {
-        Some(candidate) => repository.diff(&binding.base, candidate)?,
-        None => workspace_of(home, &record.goal, binding, &Stop::default())?.1.diff()?,
-    };
+    let Change { goal, text: diff } = diff(context, &args.id, Detail::Patch).await?;
     if args.raw {
         output::print_bytes_or_exit(diff.as_bytes());
         return Ok(ExitCode::SUCCESS);
     }
     if diff.is_empty() {
-        output::eprint(format_args!("goal {} has changed nothing", record.goal.id.short()));
+        output::eprint(format_args!("goal {} has changed nothing", goal.short()));
     }
     let shown = output::mask().text(&diff).into_owned();
-    if shown != *diff {
+    if shown != diff {
         output::eprint(format_args!("note: secrets are hidden in this diff; --raw shows them"));
     }
     if !output::is_terminal() {

@@ -8,9 +8,8 @@ use towline_app::inspect::{Diagnosis, diagnose};
 use crate::args::OutputFormat;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::inspect::NEEDS_A_PERSON;
 use crate::inspect::lines::{rows_lines, summary};
-use crate::inspect::rows::{count, findings};
+use crate::inspect::{NEEDS_A_PERSON, count, findings};
 use crate::output::{self, Layout};
 use crate::view::Paint;
 

@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use towline_agent::AgentSettings;
 use towline_app::report::goal_report;
-use towline_app::{NOTIFY_COMMAND, Notifier, Steering};
+use towline_app::{NOTIFY_COMMAND, Notifier, Steering, start_goal};
 use towline_core::{AgentName, Event, Goal, PauseReason, Seq};
-use towline_engine::{Clock, Engine, EngineError, Handle, Home, StoreTrouble, SystemClock, is_driven};
-use towline_store::{GoalRecord, Store, StoreError};
+use towline_engine::{Clock, EngineError, Handle, Home, StoreTrouble, SystemClock, is_driven};
+use towline_store::GoalRecord;
 
 use crate::args::RunFormat;
 use crate::commands::screen::Screen;
@@ -75,7 +75,7 @@ impl Foreground<'_> {
         let (engine, handle, before) = match beginning {
             Beginning::New(goal) => {
                 let engine = self.context.engine_for_draft(self.state)?;
-                let handle = start(&engine, &home, &store, *goal).await?;
+                let handle = start_goal(&engine, &home, &store, *goal).await?;
                 (engine, handle, None)
             }
             Beginning::Existing { record, requests } => {
@@ -110,22 +110,6 @@ impl Foreground<'_> {
 
 fn not_notified(why: &str) {
     output::eprint(format_args!("warning: the command in `{NOTIFY_COMMAND}` failed: {why}"));
-}
-
-/// Starts a new goal.
-async fn start(
-    engine: &Engine,
-    home: &Home,
-    store: &Arc<dyn Store>,
-    goal: Goal,
-) -> Result<Handle, EngineError> {
-    let (id, history) = (goal.id, home.history(goal.id));
-    let started = engine.start(goal).await;
-    if started.is_err() && matches!(store.load(id).await, Err(StoreError::NotFound(_))) {
-        // The goal was not created, for example because another goal began to work in its folder. Its snapshot is not needed.
-        let _ = home.remove(&history);
-    }
-    started
 }
 
 /// Shows events and passes on what the person wants, until nothing happens any more.

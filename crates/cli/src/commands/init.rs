@@ -7,7 +7,7 @@ use towline_app::init::{Proposal, Protection, Writing, init};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::inspect::lines::rows_lines;
-use crate::inspect::rows::{Mark, Row};
+use crate::inspect::{Mark, Row};
 use crate::output::{self, Layout};
 use crate::view::Paint;
 

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use towline_app::unreachable;
 use towline_core::{Envelope, Seq};
 use towline_engine::{Following, follow};
 use towline_process::{LogReader, Stream};
@@ -71,8 +72,7 @@ fn fitted(lines: &[String]) -> Vec<String> {
 
 async fn following(found: &Found, after: Seq) -> Result<Following, Failure> {
     let following = follow(&found.state.home, found.state.store.clone(), &found.record, after).await;
-    following
-        .map_err(|error| Failure::internal(format!("cannot reach the process that drives the goal: {error}")))
+    Ok(following.map_err(unreachable)?)
 }
 
 async fn raw(found: &Found, args: &Logs) -> Result<ExitCode, Failure> {

@@ -22,11 +22,8 @@ pub(crate) struct ManPages {
     out: Option<PathBuf>,
 }
 
-/// One page: the name of its file, and its text.
-struct Page {
-    file: String,
-    text: Vec<u8>,
-}
+/// The name of a page's file, and its text.
+type Page = (String, Vec<u8>);
 
 /// Prints the first page, or writes all.
 pub(crate) fn run(args: &ManPages) -> Result<ExitCode, Failure> {
@@ -39,7 +36,7 @@ pub(crate) fn run(args: &ManPages) -> Result<ExitCode, Failure> {
             })?;
             output::print_or_exit(format_args!("{} pages in {}", pages.len(), folder.display()));
         }
-        None => pages.iter().take(1).for_each(|page| output::print_bytes_or_exit(&page.text)),
+        None => pages.iter().take(1).for_each(|(_, text)| output::print_bytes_or_exit(text)),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -58,7 +55,7 @@ fn add(command: &clap::Command, pages: &mut Vec<Page>) -> io::Result<()> {
     let page = Man::new(command.clone());
     let mut text = Vec::new();
     page.render(&mut text)?;
-    pages.push(Page { file: page.get_filename(), text });
+    pages.push((page.get_filename(), text));
     command
         .get_subcommands()
         .filter(|command| !command.is_hide_set())
@@ -67,5 +64,5 @@ fn add(command: &clap::Command, pages: &mut Vec<Page>) -> io::Result<()> {
 
 fn write(folder: &Path, pages: &[Page]) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
-    pages.iter().try_for_each(|page| std::fs::write(folder.join(&page.file), &page.text))
+    pages.iter().try_for_each(|(file, text)| std::fs::write(folder.join(file), text))
 }

@@ -1,6 +1,6 @@
 //! Rows as people read them: aligned, and wrapped at words to fit a terminal of ordinary width.
 
-use super::rows::{Mark, Row};
+use super::{Mark, Row};
 use crate::hints::words;
 use crate::output::{homely, printable, terminal_width};
 use crate::view::Paint;

@@ -13,6 +13,11 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::Value;
+use towline_app::report::goal_report;
+use towline_app::{Context, Error, find};
+use towline_core::Seq;
+use towline_engine::{Clock, SystemClock};
+use towline_store::Listing;
 use towline_testkit::agents::AgentCli;
 use towline_testkit::claude::{claude_env, claude_program};
 use towline_testkit::model::ModelServer;
@@ -138,14 +143,23 @@ impl Desk {
     /// The only goal, once there is one.
     pub(crate) fn only_goal(&self) -> String {
         wait_for_some(LIMIT, "a goal", || {
-            let list = self.towline(["ls", "--all", "--json"]).json();
-            list[0]["id"].as_str().map(str::to_owned)
+            let context = self.context();
+            looked(async {
+                let Some(state) = context.existing_state()? else { return Ok(None) };
+                let listed = state.store.list(&Listing::first(1)).await?;
+                Ok(listed.first().map(|goal| goal.id().to_string()))
+            })
         })
     }
 
-    /// Everything about a goal.
+    /// Everything about a goal, as `show --json` prints it.
     pub(crate) fn show(&self, goal: &str) -> Value {
-        self.towline(["show", goal, "--json"]).json()
+        let context = self.context();
+        let report = looked(async {
+            let found = find::goal(&context, goal).await?;
+            Ok(goal_report(&found.record, &found.state.home, SystemClock.now()))
+        });
+        printed(&context, &report)
     }
 
     /// Everything about a goal, once it is in this phase.
@@ -158,10 +172,20 @@ impl Desk {
         wait_for_some(LIMIT, what, || Some(self.show(goal)).filter(&holds))
     }
 
-    /// The events of a goal.
+    /// The events of a goal, as `logs --json` prints them.
     pub(crate) fn events(&self, goal: &str) -> Vec<Value> {
-        let lines = self.towline(["logs", goal, "--json"]).stdout;
-        lines.lines().map(|line| serde_json::from_str(line).expect("an event")).collect()
+        let context = self.context();
+        let events = looked(async {
+            let found = find::goal(&context, goal).await?;
+            Ok(found.state.store.events(found.record.goal.id, Seq(0), usize::MAX).await?)
+        });
+        events.iter().map(|event| printed(&context, event)).collect()
+    }
+
+    /// What the program knows here. A look in this process shows the same as a command that prints it, and costs far less.
+    fn context(&self) -> Context {
+        let environment = self.variables.iter().cloned().collect();
+        Context::new(environment, self.project.path().to_path_buf(), env!("CARGO_BIN_EXE_towline").into())
     }
 
     /// What is in the state directory.
@@ -169,6 +193,18 @@ impl Desk {
         let entries = std::fs::read_dir(self.home.towline()).expect("the state directory");
         entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
     }
+}
+
+/// What a use case that only reads gives.
+fn looked<T>(look: impl Future<Output = Result<T, Error>>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(look).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A value as the program prints it, without secrets.
+fn printed(context: &Context, value: &impl serde::Serialize) -> Value {
+    let json = serde_json::to_string(value).expect("JSON");
+    serde_json::from_str(&context.secrets.json(&json)).expect("JSON")
 }
 
 /// One field of each attempt in a report.
