@@ -46,7 +46,7 @@ fn claude_processes(desk: &Desk) -> Vec<Found> {
 /// The goal is done after the attempt that ended so, in the same session, which got the goal once.
 fn assert_done_in_the_same_session(desk: &Desk, model: &ModelServer, report: &Value, first_end: &str) {
     assert_eq!(report["phase"], "done", "{report}");
-    // On a machine under load the idle clock may run out more than once.
+    // On a machine under load the idle timeout may be reached more than once.
     let ends = of_attempts(report, "end");
     assert_eq!((&ends[0], ends.last()), (&json!(first_end), Some(&json!("completed"))), "{report}");
     let sessions = of_attempts(report, "session");
@@ -58,7 +58,7 @@ fn assert_done_in_the_same_session(desk: &Desk, model: &ModelServer, report: &Va
 }
 
 /// Runs against a model that goes quiet in mid-turn, one way or the other.
-fn assert_idle_clock_ends(fate: Reply) {
+fn assert_idle_timeout_ends(fate: Reply) {
     let model = model_that_falls_silent_after("echo draft > motto.txt", fate);
     let desk = Desk::with_claude(&model);
     desk.agent_settings("idle_timeout = \"2s\"");
@@ -83,13 +83,13 @@ fn assert_idle_clock_ends(fate: Reply) {
 }
 
 #[test]
-fn a_model_that_falls_silent_is_caught_by_the_idle_clock_and_the_session_goes_on() {
-    assert_idle_clock_ends(Reply::silence());
+fn a_model_that_falls_silent_reaches_the_idle_timeout_and_the_session_goes_on() {
+    assert_idle_timeout_ends(Reply::silence());
 }
 
 #[test]
 fn a_stream_that_is_cut_for_good_is_noticed_and_the_session_goes_on() {
-    assert_idle_clock_ends(Reply::text("This sentence will never be finished.").cut_after(3));
+    assert_idle_timeout_ends(Reply::text("This sentence will never be finished.").cut_after(3));
 }
 
 #[test]

@@ -215,7 +215,7 @@ result false null 'Done.'
 }
 
 #[test]
-fn the_clock_of_a_turn_goes_on_from_its_old_start_when_towline_was_killed_meanwhile() {
+fn the_timeout_of_a_turn_counts_from_its_old_start_when_towline_was_killed_meanwhile() {
     let body = "\nawait_prompt\ninit\nassistant 'Working.'\n: > \"$HOME/working\"\nlinger\n";
     let desk = Desk::with_script(|dir| hostile::with_body(dir, "endless", body));
     desk.agent_settings("turn_timeout = \"6s\"\nidle_timeout = \"1h\"");

@@ -72,7 +72,7 @@ exceptions! { $
             a_used_up_quota_parks_the_goal:
                 "It tries again for minutes, but not for the quota of a day: that is the one that is used up.",
             a_spent_budget_stops_the_agent:
-                "It reports what a turn used at its end: a spent budget stops it between two turns. Within one, the clocks do.",
+                "It reports what a turn used at its end: a spent budget stops it between two turns. Within one, the timeouts do.",
         }
     }
     gemini_stream {
@@ -96,7 +96,7 @@ exceptions! { $
             a_used_up_quota_parks_the_goal:
                 "It tries again for minutes, but not for the quota of a day: that is the one that is used up.",
             a_spent_budget_stops_the_agent:
-                "It reports what a turn used at its end: a spent budget stops it between two turns. Within one, the clocks do.",
+                "It reports what a turn used at its end: a spent budget stops it between two turns. Within one, the timeouts do.",
             a_failing_server_is_waited_out:
                 "It keeps no conversation in which the model never answered: the next attempt is a new one.",
             a_cut_stream_is_no_success:
@@ -112,7 +112,7 @@ exceptions! { $
             a_long_retry_after_costs_no_error:
                 "It reports nothing while it waits for a quota: its silence is waited out like an outage.",
             a_spent_budget_stops_the_agent:
-                "It reports what a turn cost at its end: a spent budget stops it between two turns. Within one, the clocks do.",
+                "It reports what a turn cost at its end: a spent budget stops it between two turns. Within one, the timeouts do.",
             what_was_used_is_what_the_model_reported:
                 "It reports the tokens of a turn's last step alone: what it used is compared in dollars.",
             what_a_resumed_session_used_is_counted_once:
@@ -189,7 +189,7 @@ exceptions! { $
                 "No servers can be handed to it: it asks by its last message or by the question file.",
         }
         differs {
-            silence_runs_into_the_idle_clock_and_the_goal_goes_on:
+            silence_reaches_the_idle_timeout_and_the_goal_goes_on:
                 "It has no conversations: each prompt has the goal again.",
             a_red_check_reaches_the_model_and_then_the_goal_is_done:
                 "It has no conversations: each prompt has the goal again.",

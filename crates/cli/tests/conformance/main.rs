@@ -81,7 +81,7 @@ every_case_for_every_subject! {
         a_used_up_quota_parks_the_goal,
         a_failing_server_is_waited_out,
         a_cut_stream_is_no_success,
-        silence_runs_into_the_idle_clock_and_the_goal_goes_on,
+        silence_reaches_the_idle_timeout_and_the_goal_goes_on,
         a_refused_session_is_followed_by_a_new_one_that_gets_everything,
         a_refused_conversation_is_followed_by_a_new_session_that_gets_everything,
         a_long_retry_after_costs_no_error,

@@ -64,7 +64,7 @@ pub(crate) struct Facts {
     pub(crate) reports_usage: When,
     /// What it does with a call that is not permitted.
     pub(crate) refusal: Refusal,
-    /// An idle clock that it does not run into as long as the model answers, in seconds.
+    /// An idle timeout in seconds that it does not reach as long as the model answers.
     pub(crate) patience: u32,
 }
 

@@ -14,8 +14,8 @@ use crate::subject::Subject;
 use crate::subjects::{claude, claude_older, gemini, opencode};
 use crate::support::{LIMIT, finish, of_attempts};
 
-/// Runs until the turn clock ends the only attempt, against a model whose every answer is this one.
-fn assert_turn_clock_ends(answer: Reply) -> Stage {
+/// Runs until the turn timeout ends the only attempt, against a model whose every answer is this one.
+fn assert_turn_timeout_ends(answer: Reply) -> Stage {
     // Slowly, so that whoever asks again at once does not use up the machine.
     let answer = answer.slow(Duration::from_millis(50));
     let stage = Stage::with_model(opencode(), [Rule::always().reply(answer)]);
@@ -30,16 +30,16 @@ fn assert_turn_clock_ends(answer: Reply) -> Stage {
 }
 
 #[test]
-fn opencode_that_goes_round_and_round_after_answers_that_end_early_is_ended_by_the_turn_clock() {
+fn opencode_that_goes_round_and_round_after_answers_that_end_early_is_ended_by_the_turn_timeout() {
     let stage =
-        assert_turn_clock_ends(Reply::text("This sentence will never come to its end.").ends_after(4));
+        assert_turn_timeout_ends(Reply::text("This sentence will never come to its end.").ends_after(4));
     let answers = stage.model.turns().len();
     assert!(answers > 5, "it gave up after {answers} answers");
 }
 
 #[test]
 fn opencode_that_is_interrupted_between_two_cut_answers_has_not_completed_its_turn() {
-    assert_turn_clock_ends(Reply::text("This sentence will never come to its end.").cut_after(4));
+    assert_turn_timeout_ends(Reply::text("This sentence will never come to its end.").cut_after(4));
 }
 
 /// Runs a goal where nobody listens at the provider's address, until its first attempt has ended, which returns how.

@@ -78,7 +78,7 @@ pub(crate) fn a_cut_stream_is_no_success(subject: &'static dyn Subject) {
     assert!(seen, "{first}");
 }
 
-pub(crate) fn silence_runs_into_the_idle_clock_and_the_goal_goes_on(subject: &'static dyn Subject) {
+pub(crate) fn silence_reaches_the_idle_timeout_and_the_goal_goes_on(subject: &'static dyn Subject) {
     let works = Line::runs(RIGHT).after_prompt("# Interrupted");
     let rules = [works.rule(subject), Rule::always().reply(Reply::silence())];
     let stage = Stage::with_model_or(subject, rules, &[works, Line::hangs("tail -f /dev/null")]);
