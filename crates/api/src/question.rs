@@ -30,7 +30,7 @@ pub struct QuestionReport {
     pub question: String,
     /// The answers to choose from, where one thing is asked.
     pub options: Vec<String>,
-    /// The answer that is given when nobody answers in time.
+    /// The answer to assume if there is none in time.
     pub default: Option<String>,
     /// When it was asked.
     pub asked_at: Timestamp,

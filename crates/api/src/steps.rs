@@ -109,7 +109,7 @@ pub struct GcReport {
     pub spared: Vec<SparedReport>,
 }
 
-/// Something that nobody needs any more.
+/// Something that is not needed any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WasteReport {

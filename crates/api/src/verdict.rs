@@ -76,7 +76,7 @@ impl From<&Verdict> for VerdictReport {
 }
 
 impl BaselineReport {
-    /// The report on a baseline; none when nobody knows it.
+    /// The report on a baseline; none if it is unknown.
     pub fn of(baseline: &Baseline) -> Option<Self> {
         let Baseline::Known { checks } = baseline else { return None };
         let reports = checks.iter().map(|check| BaselineCheckReport {

@@ -32,7 +32,7 @@ const TITLE: usize = 60;
 /// Where goals come from that are made here.
 pub const CHANNEL: &str = "cli";
 
-/// A goal that somebody asks for. What is not given is taken from its file, and else from the configuration.
+/// A request for a goal. Settings that are not given come from its file, or else from the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// What is to be done.
@@ -333,7 +333,7 @@ fn beginning(context: &Context, run: &Request, named: &str) -> Result<Beginning,
 fn base(repository: &Repository, run: &Request, named: &str) -> Result<(Commit, Vec<Notice>), Error> {
     let mut notices = Vec::new();
     let mut dirty = repository.uncommitted()?;
-    // Whoever writes a goal down does not mean it as a part of the work.
+    // The file of the goal is not a part of the work.
     let own_file = run.file.as_ref().and_then(|file| file.canonicalize().ok());
     dirty.retain(|path| own_file.as_ref().is_none_or(|file| *file != repository.root().join(path)));
     if let Some(at) = dirty.iter().position(|path| path == "towline.toml") {

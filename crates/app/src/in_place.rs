@@ -106,7 +106,7 @@ fn keep(
     })
 }
 
-/// Nobody means their whole home, or more than that.
+/// A whole home, or more than that, is surely a mistake.
 fn refuse_wide(context: &Context, folder: &Path) -> Result<(), Error> {
     let within = |path: Option<PathBuf>| {
         path.and_then(|path| path.canonicalize().ok()).is_some_and(|path| path.starts_with(folder))

@@ -191,7 +191,7 @@ fn how_to_get_one() -> String {
 fn write(path: &Path, text: &str, force: bool) -> io::Result<()> {
     let create =
         |path: &Path| OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes());
-    // Whoever was faster since we looked is not overwritten either.
+    // A file that another process wrote meanwhile is not overwritten either.
     if !force {
         return create(path);
     }

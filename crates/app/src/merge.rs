@@ -95,7 +95,7 @@ pub async fn merge(
     merged
 }
 
-/// Merges the work of a goal that nobody else can touch now.
+/// Merges the work of a goal that this process holds.
 async fn merge_held(
     context: &Context,
     request: &Merge,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use towline_core::{harmless, misleads};
 use towline_mask::{Mask, Secrets};
 
-/// How many characters of somebody else's text are shown in one line.
+/// How many characters of a foreign text are shown in one line.
 const LONGEST: usize = 400;
 
 /// A handle on the known secrets; its copies share them.

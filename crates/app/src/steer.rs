@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub enum Taken {
     /// The engine that runs the goal.
     ByDriver,
-    /// Nobody yet: it is recorded.
+    /// No engine is running the goal: the command is recorded.
     Recorded,
 }
 
@@ -115,7 +115,7 @@ async fn end_it_ourselves(context: &Context, found: Found, event: Event) -> Resu
     Ok(record?.state.phase)
 }
 
-/// How somebody who watches a goal reaches the engine that runs it.
+/// How a watcher of a goal reaches the engine that runs it.
 pub enum Steering {
     /// It is in this process.
     Own(Steerer),

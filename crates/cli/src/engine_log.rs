@@ -1,4 +1,4 @@
-//! The log of the engine's decisions, for whoever looks for a mistake (`--log`, `TOWLINE_LOG`). Off unless it is wanted.
+//! The log of the engine's decisions, for finding bugs (`--log`, `TOWLINE_LOG`). Off by default.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ pub(crate) fn write_to(file: &Path) -> Result<(), Failure> {
             Failure::usage(format!("cannot write the log to {}: {error}", file.display()))
         })?)
     };
-    // Nobody else sets one in this program.
+    // Nothing else in this program sets one.
     let _ = tracing::subscriber::set_global_default(Log { out: Mutex::new(out) });
     Ok(())
 }

@@ -222,7 +222,7 @@ fn words_of_the_operator_reach_the_model_inside_the_running_turn_once() {
     let sent = desk.towline(["tell", &goal, "make it blue"]);
     assert_eq!(sent.code, Some(0), "{sent:?}");
     let workspace = desk.show(&goal)["workspace"].as_str().expect("a workspace").to_owned();
-    std::fs::write(std::path::Path::new(&workspace).join("told"), "").expect("a file");
+    std::fs::write(std::path::Path::new(&workspace).join("sent"), "").expect("a file");
 
     let ran = finish(towline);
     assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -88,7 +88,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: AttemptJob, sender: EventSende
     };
 }
 
-/// Ends an attempt whose agent was started and whose files are gone: nobody can read what it prints, and another agent must not
+/// Ends an attempt whose agent was started and whose files are gone: its output cannot be read, and another agent must not
 /// start beside it.
 async fn give_up(
     shared: &Shared,
@@ -270,7 +270,7 @@ impl<'a> Conversation<'a> {
         self.act(requests, None).await
     }
 
-    /// Whether the supervisor ended the tree although nobody here asked for it: it got a signal itself.
+    /// Whether the supervisor ended the tree although this engine did not ask for it: it got a signal itself.
     fn was_interrupted(&self, record: Option<&ExitRecord>, end: &End) -> bool {
         let was_asked = record.is_some_and(|record| record.stopped == Some(StopCause::Requested));
         let by_us = matches!(self.stopping, Stopping::Asked(_) | Stopping::Signalled(_));

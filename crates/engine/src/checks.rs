@@ -61,7 +61,7 @@ pub(crate) async fn run(
         let (repository, candidate) =
             candidate(&shared.home, goal.clone(), workspace, commit, stopped(stop.clone())).await?;
         for warning in &candidate.warnings {
-            // A driver that is gone needs no news.
+            // A driver that is gone needs no report.
             let _ = sender.send_own(Event::Notice { text: warning.clone() }).await;
         }
         let logs = shared.home.attempt(goal.id, attempt).join("checks");
@@ -86,7 +86,7 @@ pub(crate) async fn run(
         Err(CheckError::Stopped) => Event::Stopped,
         Err(error) => Event::ChecksFailed { error: error.to_string() },
     };
-    // A driver that is gone needs no news.
+    // A driver that is gone needs no report.
     let _ = sender.send_own(event).await;
 }
 
@@ -156,7 +156,7 @@ pub(crate) async fn judge(
                 Progress::Finished { result } => Event::CheckFinished { result },
                 Progress::Confirming => Event::Notice { text: CONFIRMING.to_owned() },
             };
-            // A driver that is gone needs no news; whoever reports the verdict finds out as well.
+            // A driver that is gone needs no report; the report of the verdict fails as well.
             let _ = sender.send_own(event).await;
         }
     };

@@ -25,7 +25,7 @@ pub trait Clock: Send + Sync {
 
 /// Waits for a time of day.
 pub trait Alarm: Send {
-    /// Waits until it is this time, forever if there is none. It may end earlier, as when somebody sets the clock. Safe to drop
+    /// Waits until it is this time, forever if there is none. It may end earlier, for example when the clock is set. Safe to drop
     /// while waiting.
     fn ring(&mut self, at: Option<Timestamp>) -> BoxFuture<'_, ()>;
 }
@@ -64,7 +64,7 @@ impl SystemAlarm {
         Ok(())
     }
 
-    /// Waits until the timer has expired, or was cancelled because somebody set the clock.
+    /// Waits until the timer has expired, or was cancelled because the clock was set.
     async fn wait(&self) -> io::Result<()> {
         loop {
             self.timer.readable().await?;
@@ -93,7 +93,7 @@ impl Alarm for SystemAlarm {
     }
 }
 
-/// Whether the timer was cancelled because somebody set the clock.
+/// Whether the timer was cancelled because the clock was set.
 fn is_by_set_clock(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::CANCELED.raw_os_error())
 }

@@ -97,7 +97,7 @@ pub enum AgentWord {
 impl From<AgentWord> for AgentEvent {
     fn from(word: AgentWord) -> Self {
         without_escapes_in(match word {
-            // Nobody waits for the answer alive: a tool that did would be cut off.
+            // The tool does not wait for the answer, because it would be cut off.
             AgentWord::Ask { ask } => Self::Asked(Ask { request: None, ..ask }),
             AgentWord::Sleep { duration, reason } => Self::SleepAsked { duration, reason },
             AgentWord::Progress { text, percent } => Self::Progress { text, percent },
@@ -361,7 +361,7 @@ async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Optio
         Ok(Ok(None)) => Ok(None),
         Ok(Err(error)) if is_gone(&error) => Ok(None),
         Ok(Err(error)) => Err(error),
-        // Whether it was done is not known, so nobody else may do it.
+        // It is unknown whether it was done, so it must not be done again.
         Err(_) => {
             let message = "it does not answer; if it was suspended with Ctrl-Z, continue it with `fg`";
             Err(io::Error::new(io::ErrorKind::TimedOut, message))

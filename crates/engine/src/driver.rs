@@ -87,7 +87,7 @@ pub(crate) struct Driver {
     /// The way to the living agent.
     deliveries: mpsc::UnboundedSender<Delivery>,
     stop: watch::Sender<StopLevel>,
-    /// When the lease expires, as far as nobody sets the clock.
+    /// When the lease expires, unless the clock is set.
     lease_ends: watch::Sender<Instant>,
     clock: ClockWatch,
     /// Passes events to followers of the goal.
@@ -464,7 +464,7 @@ impl Driver {
         self.state.wakes_at(self.goal.id).is_some_and(|wakes_at| self.shared.clock.now() >= wakes_at)
     }
 
-    /// When the goal's time is up, as long as something runs for it and nobody is waited for.
+    /// When the goal's time is up, while something runs for it that does not wait for a person.
     fn wall_ends(&self) -> Option<Timestamp> {
         let is_watched =
             matches!(self.state.phase, Phase::Preparing | Phase::Running { .. } | Phase::Checking { .. });

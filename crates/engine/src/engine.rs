@@ -39,7 +39,7 @@ pub(crate) const LEASE: Duration = Duration::from_secs(60);
 /// What the engine's decisions are traced under.
 pub(crate) const TRACES: &str = "towline::engine";
 
-/// The end of the lease of a goal that waits: nobody renews it, and it lasts as long as its engine lives.
+/// The end of the lease of a goal that waits: it is not renewed, and lasts as long as its engine lives.
 pub(crate) const RESTING: Timestamp = Timestamp::constant(253_402_207_200, 0);
 
 /// How long a living engine may take to renew a lease: it does so three times while the lease holds.
@@ -77,7 +77,7 @@ pub(crate) struct Shared {
     pub(crate) slots: Arc<Slots>,
     pool: mpsc::Sender<Notice>,
     pub(crate) executors: Box<dyn Executors>,
-    /// That the store fails for now, for whoever shows it.
+    /// Whether the store fails for now, to be shown to people.
     pub(crate) store_trouble: watch::Sender<Option<StoreTrouble>>,
     driven: Mutex<HashMap<GoalId, Driven>>,
     /// Owns the pool of goals and the sweep, so that neither outlives the engine unseen.
@@ -188,7 +188,7 @@ impl Engine {
             let record = self.shared.store.load(goal).await?;
             let lock = self.lock_directory(&record.goal).await?;
             match self.drive(record, requests.clone(), lock).await {
-                // Whoever only leaves a word has it for a moment.
+                // A process that only records a request holds it for a moment.
                 Err(EngineError::Busy { .. }) if tries < DEATH_TRIES => {
                     tries += 1;
                     tokio::time::sleep(DEATH_PAUSE).await;
@@ -201,7 +201,7 @@ impl Engine {
     /// Records a request of the operator for a goal that no engine is running. It takes effect when the goal is resumed.
     pub async fn record_request(&self, goal: GoalId, request: Event) -> Result<(), EngineError> {
         let lease = self.claim_in_time(goal, Some(request.clone())).await?;
-        // Whoever held it before may have moved it on until a moment ago.
+        // The holder before may have changed it until a moment ago.
         let record = self.shared.store.load(goal).await?;
         let (_, inbox) = mpsc::channel(1);
         Driver::new(Arc::clone(&self.shared), record, lease, inbox, Feed::new()).record_request(request).await
@@ -220,7 +220,7 @@ impl Engine {
         self.shared.tasks.wait().await;
     }
 
-    /// Where a goal works in place, waits until it can begin there, and fails when somebody else is there.
+    /// If a goal works in place, waits until it can begin there, and fails if another goal is at work there.
     pub(crate) async fn lock_directory(&self, goal: &Goal) -> Result<Option<DirectoryLock>, EngineError> {
         if !goal.workspace.mode.is_in_place() {
             return Ok(None);
@@ -242,7 +242,7 @@ impl Engine {
         let lease = self.claim(record.goal.id).await?;
         // From here on the lease protects the directory.
         drop(lock);
-        // Whoever held it before may have moved it on until a moment ago.
+        // The holder before may have changed it until a moment ago.
         let record = self.shared.store.load(record.goal.id).await?;
         if let Err(refused) = refuse(&record, &requests, self.shared.clock.now()) {
             // A lease that cannot be released expires by itself.
@@ -254,7 +254,7 @@ impl Engine {
         let orders = Orders { goal, inbox: sender, pool: self.shared.pool.clone() };
         let feed = Feed::new();
         let source = feed.source();
-        // Known before its first event, so that whoever sees the goal can reach its driver.
+        // Known before its first event, so that every process that sees the goal can reach its driver.
         self.shared.set_driven(goal, Some(Driven { orders: orders.clone(), feed: source.clone() }));
         let driver = Driver::new(Arc::clone(&self.shared), record, lease, inbox, feed);
         let driver = match driver.begin(requests).await {

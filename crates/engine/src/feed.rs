@@ -1,4 +1,4 @@
-//! What a driver passes on to whoever follows its goal: events as they are recorded, and the message that is being written.
+//! What a driver passes on to followers of its goal: events as they are recorded, and the message that is being written.
 //!
 //! Events come from the append itself. A follower that is new or too slow reads the store until it has caught up.
 
@@ -43,7 +43,7 @@ impl Feed {
 
     /// Passes on what was recorded.
     pub(crate) fn appended(&self, events: Vec<Envelope>) {
-        // Nobody has to follow.
+        // There may be no follower.
         let _ = self.appends.send(events.into());
     }
 

@@ -28,7 +28,7 @@ use crate::presence::stale_files;
 use crate::removal::{is_alive, remains, size_of};
 use crate::sweep::{directories, is_directory, named_entries};
 
-/// Something that nobody needs.
+/// Something that is not needed any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waste {
     /// What it is.
@@ -40,7 +40,7 @@ pub struct Waste {
     pub bytes: u64,
 }
 
-/// Kinds of things that nobody needs.
+/// The kinds of leftovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WasteKind {
     /// The workspace and the branch of a goal whose work is merged, or that has none.
@@ -393,14 +393,14 @@ impl Engine {
         done
     }
 
-    /// Removes what belongs to nobody.
+    /// Removes leftovers that belong to no goal.
     async fn clear_orphan(&self, path: PathBuf) -> Result<(), String> {
         let home = self.shared().home.clone();
         let removed = spawn_blocking(move || home.remove(&path).map_err(|error| error.to_string()));
         removed.await.unwrap_or_else(|panic| Err(panic.to_string()))
     }
 
-    /// Removes what belongs to a goal that nobody else can touch now.
+    /// Removes leftovers of a goal that this process holds.
     async fn clear_of_goal(
         &self,
         goal: GoalId,

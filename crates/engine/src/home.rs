@@ -133,7 +133,7 @@ impl Home {
     }
 
     /// Makes a directory in the state directory, with those in between, for their owner alone. The state directory itself is
-    /// never made anew: whoever removed it has a reason, or is no friend.
+    /// never created again: it was removed on purpose, or by an attacker.
     pub fn make(&self, directory: &Path) -> io::Result<()> {
         towline_files::create_dir_below(&self.root, self.inner(directory)?)
     }

@@ -181,7 +181,7 @@ impl LeaseGuard {
         Ok(())
     }
 
-    /// Ends processes of the goal that nobody supervises, and fails if something of it is supervised.
+    /// Ends processes of the goal that have no supervisor, and fails if something of it is supervised.
     pub async fn end_leftovers(&self) -> Result<(), EngineError> {
         let goal = self.record.goal.id;
         if self.is_alive() {

@@ -1,4 +1,4 @@
-//! The message that an agent is writing now, for whoever watches. Never stored: the log has each message once it is whole.
+//! The message that an agent is writing now, for watchers. Never stored: the log has each message once it is whole.
 //!
 //! A watcher gets the message as far as it is written, not the pieces, so a slow one sees fewer steps and misses nothing. Of
 //! a long message it gets the end. Secrets are hidden in the whole message when it is read, because a piece may hold half of one.

@@ -1,7 +1,7 @@
 //! Where a goal's work happens: the repository that holds it, and who else is at work in the same directory.
 //!
-//! Goals with a clone are alone in it. Those that work in place share the user's directory with whoever else does, so
-//! only one of them may be at work there: the one whose lease somebody living holds, or whose agent still runs.
+//! Each clone has one goal. Goals that work in place may share the user's directory, so only one of them may be at work
+//! there: the one whose lease a living engine holds, or whose agent still runs.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ use crate::control::is_driven;
 use crate::error::EngineError;
 use crate::home::Home;
 
-/// How often, and with what pause, a turn is asked for that somebody else has. Nobody needs it for longer than a moment.
+/// How often, and with what pause, the lock is tried. No process holds it for longer than a moment.
 const LOCK_TRIES: u32 = 200;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
@@ -59,7 +59,7 @@ pub(crate) fn settings_of(users: &Repository, goal: &Goal) -> Result<GitSettings
     }
 }
 
-/// The directory that a goal's agent works in, once it is prepared. Work with git in it ends when somebody wants it.
+/// The directory that a goal's agent works in, once it is prepared. `stop` ends work with git in it.
 pub fn workspace_of(
     home: &Home,
     goal: &Goal,
@@ -76,8 +76,8 @@ pub fn workspace_of(
     Ok((repository, workspace))
 }
 
-/// The right to begin work in place, for a moment: whoever has it looks whether somebody else is there and takes the lease
-/// of a goal of their own, and nobody does the same meanwhile.
+/// The lock for beginning work in place. Its holder checks that no other goal is there and claims the lease of its own
+/// goal, and no other process does the same meanwhile.
 #[derive(Debug)]
 pub(crate) struct DirectoryLock {
     _lock: File,
@@ -129,7 +129,7 @@ pub async fn must_be_alone(
     Ok(())
 }
 
-/// Whether somebody drives the goal, or its agent runs on without them.
+/// Whether an engine drives the goal, or its agent still runs without one.
 pub fn is_at_work(home: &Home, goal: &GoalSummary) -> bool {
     if is_driven(home, goal.lease.as_ref()) {
         return true;

@@ -170,7 +170,7 @@ impl Pool {
             let _ = done.send(());
             return;
         }
-        // Whoever started the goal may not wait for its end.
+        // The process that started the goal may not wait for its end.
         let _ = seat.outcome.send(outcome);
     }
 

@@ -29,7 +29,7 @@ impl Presence {
     /// Announces an engine by this name, and removes the files of dead ones.
     pub(crate) fn announce(directory: &Path, worker: WorkerName) -> io::Result<Self> {
         clear_dead(directory)?;
-        // Locked before it has its name, so that nobody ever sees it free.
+        // Locked before it has its name, so that no process ever sees it free.
         let unnamed = directory.join(format!("{}.new", worker.0));
         let lock = towline_files::create_new(&unnamed)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
@@ -157,7 +157,7 @@ mod tests {
         Presence::announce(directory, new_name().expect("a name")).expect("announced")
     }
 
-    /// A file whose lock somebody holds.
+    /// A file whose lock is held.
     fn held(directory: &Path, worker: &WorkerName) -> File {
         let file = File::create(lock_path(directory, worker)).expect("a file");
         file.lock().expect("locked");

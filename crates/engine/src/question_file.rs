@@ -22,7 +22,7 @@ pub(crate) async fn read(dir: PathBuf) -> Option<AgentEvent> {
     read.unwrap_or_else(|panic| Some(unreadable(&panic)))
 }
 
-/// The same, for whoever may wait for the disk.
+/// The same, for callers that may wait for the disk.
 pub(crate) fn read_now(dir: &Path) -> Option<AgentEvent> {
     match towline_files::read_if_present(&path(dir), LONGEST) {
         Ok(Some(text)) => match Ask::read_written(&String::from_utf8_lossy(&text)) {

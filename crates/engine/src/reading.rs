@@ -88,7 +88,7 @@ impl Reading {
         let exit = process_end(&self.dir, record);
         let (last, mut end) = self.protocol.on_exit(&exit);
         end.for_each_text(&mut take_escapes);
-        // What nobody knows the end of did not end by itself.
+        // A process whose end is unknown did not end by itself.
         let end = match (record, end) {
             (Some(ExitRecord { stopped: Some(StopCause::FileLimit), .. }), _) => {
                 End::SpawnFailed { problem: LaunchProblem::Other { message: TOO_LONG.to_owned() } }

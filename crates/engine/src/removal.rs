@@ -56,7 +56,7 @@ pub enum RemovalError {
         /// The supervisor's directory.
         dir: PathBuf,
     },
-    /// Nobody would have its work any more.
+    /// Its work is in no branch of the user.
     #[error("it has work that is in none of your branches")]
     Unmerged { work: Vec<Unmerged> },
     /// Work inside its submodules, which no commit of the repository can hold, would be lost.

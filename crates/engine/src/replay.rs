@@ -58,7 +58,7 @@ pub struct Replayed {
     pub event: Event,
 }
 
-/// An attempt's events, read anew from its raw bytes.
+/// An attempt's events, read again from its raw bytes.
 pub struct Replay {
     dir: PathBuf,
     reading: Reading,

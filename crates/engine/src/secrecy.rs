@@ -41,7 +41,7 @@ pub fn known_secrets<'a>(
 pub fn attempt_tokens(home: &Home, state: &GoalState) -> Secrets {
     let mut secrets = Secrets::default();
     let path = home.secret();
-    // Whoever only looks leaves nothing behind.
+    // Reading leaves nothing behind.
     if let Ok(Some(secret)) = Secret::read(&path) {
         state.attempts.iter().for_each(|attempt| add_token(&mut secrets, &secret, attempt.id));
     }

@@ -37,7 +37,7 @@ impl Slots {
         Slot { slots: Arc::clone(self) }
     }
 
-    /// Takes a slot for new work if one is free and nobody waits longer; otherwise the goal has this place in the queue.
+    /// Takes a slot for new work if one is free and no goal waits longer; otherwise the goal has this place in the queue.
     pub(crate) fn ask(self: &Arc<Self>, place: Place) -> Option<Slot> {
         let mut inner = self.lock();
         inner.queue.insert(place);
@@ -49,7 +49,7 @@ impl Slots {
         Some(Slot { slots: Arc::clone(self) })
     }
 
-    /// Takes a free slot for whoever waits longest.
+    /// Takes a free slot for the goal that waits longest.
     pub(crate) fn grant(self: &Arc<Self>) -> Option<(GoalId, Slot)> {
         let mut inner = self.lock();
         if inner.taken >= self.most {

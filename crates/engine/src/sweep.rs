@@ -83,7 +83,7 @@ fn has_work(phase: &Phase) -> bool {
         || phase.living_attempt().is_some()
 }
 
-/// Checks on a base are never adopted: whoever drives the goal next runs them again.
+/// Checks on a base are never adopted: the next driver runs them again.
 async fn end_baselines(shared: &Shared) {
     let checkouts = named_entries::<BaseCheckout>(&shared.home.verifications());
     for (BaseCheckout(goal), _) in checkouts {

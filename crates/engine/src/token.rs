@@ -44,7 +44,7 @@ impl Secret {
         secret.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Whole before it has its name; whoever comes second takes the first one's.
+    /// Whole before it has its name; a second process uses the file of the first.
     fn write_first(path: &Path, secret: &str) -> io::Result<()> {
         let unnamed = path.with_extension(Uuid::new_v4().simple().to_string());
         towline_files::create_new(&unnamed)?.write_all(secret.as_bytes())?;

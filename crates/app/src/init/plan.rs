@@ -8,7 +8,7 @@ use super::presets::{can_be_in_pattern, protections};
 use super::tree::{TEST_FOLDERS, Tree, join};
 use super::{node, others, python};
 
-/// How many checks, and how many suggestions, a file may have before it helps nobody.
+/// How many checks, and how many suggestions, a file may have before it is too long to help.
 const MOST: usize = 12;
 
 /// Brings the submodules into a checkout, which git makes without them.

@@ -104,7 +104,7 @@ fn read_aside(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
         let mut bytes = Vec::new();
         // Of a pipe that breaks, what came before counts.
         let _ = pipe.take(WORDS).read_to_end(&mut bytes);
-        // Nobody listens any more after the deadline.
+        // After the deadline the receiver is gone.
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     receiver

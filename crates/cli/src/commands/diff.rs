@@ -72,7 +72,7 @@ fn paged(context: &Context, lines: &[String]) -> Result<bool, Failure> {
     command.args(["-c", pager]).env("LESS", context.variable("LESS").unwrap_or("FRX")).stdin(Stdio::piped());
     let Ok(mut child) = command.spawn() else { return Ok(false) };
     if let Some(mut stdin) = child.stdin.take() {
-        // Whoever leaves the pager has seen enough.
+        // A person who leaves the pager has seen enough.
         let _ = stdin.write_all(format!("{}\n", lines.join("\n")).as_bytes());
     }
     let _ = child.wait();

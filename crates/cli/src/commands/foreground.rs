@@ -92,7 +92,7 @@ impl Foreground<'_> {
         let trouble = engine.store_trouble();
         let shown = follow(&handle, after, &mut interrupts, &mut watching, trouble).await;
         if shown.is_err() {
-            // Nobody can see any more what happens, so nothing more is to happen.
+            // The events cannot be shown any more, so the goal is ended.
             handle.cancel().await;
         }
         let record = finish(handle, &mut interrupts).await;

@@ -18,7 +18,7 @@ use crate::find::{self, Found};
 use crate::output::{self, Layout};
 use crate::view::{Detail, Paint, Story, ending};
 
-/// Shows the log, and goes on while the goal does when asked to.
+/// Prints the log, and follows it with `--follow`.
 pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failure> {
     let found = find::goal(context, &args.id).await?;
     if args.raw {

@@ -17,7 +17,7 @@ pub(crate) struct Restore {
     pub(crate) paths: Vec<String>,
 }
 
-/// Puts the files back, unless somebody is at work on them.
+/// Restores the files, unless the goal is at work on them.
 pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Failure> {
     let named = args.paths.join(", ");
     let restored = towline_app::restore(context, &args.id, args.paths).await?;

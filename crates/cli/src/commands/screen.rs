@@ -126,7 +126,7 @@ impl Screen {
     }
 }
 
-/// Whoever waits for the end of a run should know what it waits for.
+/// Prints the question that a run waits for, for output without a view.
 fn print_open_question(goal: GoalId, phase: &Phase) {
     if let Phase::Blocked { .. } = phase {
         let command = how_to_answer(goal, None);

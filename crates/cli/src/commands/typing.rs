@@ -31,14 +31,14 @@ pub(crate) enum Echo {
     View,
 }
 
-/// A line that somebody has typed.
+/// A typed line.
 pub(crate) struct Typed {
     /// The question that it answers; none for a message.
     answers: Option<QuestionNo>,
     text: String,
 }
 
-/// Somebody at a keyboard, as far as there is one.
+/// The keyboard, if there is one.
 pub(crate) struct Typing {
     goal: GoalId,
     store: Arc<dyn Store>,
@@ -54,7 +54,7 @@ pub(crate) struct Typing {
 }
 
 impl Typing {
-    /// Nobody has typed anything yet.
+    /// Nothing was typed yet.
     pub(crate) fn new(goal: GoalId, store: Arc<dyn Store>, steering: Steering, echo: Echo) -> Self {
         Self {
             goal,
@@ -104,7 +104,7 @@ impl Typing {
         record.state.question(question).map(|question| (question.n, question.ask.clone()))
     }
 
-    /// The line that is being typed, where somebody can type.
+    /// The line that is being typed, if there is a keyboard.
     pub(crate) fn prompt(&self) -> Option<Prompt> {
         is_at_keyboard().then(|| Prompt { typed_as: self.typed_as, text: self.input.text() })
     }
@@ -137,7 +137,7 @@ impl Typing {
         self.keyboard = None;
     }
 
-    /// Sends a line to the goal; gives back what is wrong with it.
+    /// Sends a line to the goal; the error is what is wrong with it.
     pub(crate) async fn send(&self, typed: &Typed) -> Result<(), String> {
         let text = typed.text.trim();
         let message = text.strip_prefix(MESSAGE).or(Some(text).filter(|_| typed.answers.is_none()));
@@ -148,14 +148,14 @@ impl Typing {
                 let reply = ask.read_answer(text).map_err(|bad| bad.to_string())?;
                 GoalCommand::Answer { question: *question, reply }
             }
-            // Somebody else was faster.
+            // It was answered from elsewhere.
             (None, _) => return Ok(()),
         };
         self.steering.send(self.goal, command).await
     }
 }
 
-/// Whether somebody sees what is asked and can type the answer.
+/// Whether a person sees the question and can type the answer.
 fn is_at_keyboard() -> bool {
     is_in_foreground(io::stdin()).unwrap_or(false) && output::is_terminal()
 }
@@ -172,7 +172,7 @@ impl Keyboard {
         let mut options = File::options();
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
         let terminal = options.read(true).custom_flags(flags.cast_signed()).open("/dev/tty")?;
-        // What was typed before the view began was meant for somebody else.
+        // What was typed before the view began was not meant for it.
         let _ = tcflush(&terminal, QueueSelector::IFlush);
         let before = match echo {
             Echo::Terminal => None,

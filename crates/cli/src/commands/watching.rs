@@ -18,7 +18,7 @@ pub(super) struct Watching {
     goal: GoalId,
     store: Arc<dyn Store>,
     typing: Typing,
-    /// Only for whoever runs the goal.
+    /// Only for the process that runs the goal.
     notifier: Option<Notifier>,
     ticks: Interval,
     is_watched: bool,
@@ -71,7 +71,7 @@ impl Watching {
         }
     }
 
-    /// Waits until it is time to look at the screen and the keyboard; for ever where nobody watches.
+    /// Waits until it is time to look at the screen and the keyboard; forever without a screen.
     pub(super) async fn tick(&mut self) {
         if !self.is_watched {
             std::future::pending::<()>().await;
@@ -84,7 +84,7 @@ impl Watching {
         if self.screen.look(&self.typing) == Change::BackInFront {
             self.screen.ask_again(self.goal);
         }
-        // Where nobody reads a story, nobody is asked for words.
+        // Without a view there is nothing to type into.
         while let Some(typed) = self.typing.line() {
             if let Err(wrong) = self.typing.send(&typed).await {
                 self.screen.print(&output::brief(&wrong));
@@ -98,7 +98,7 @@ impl Watching {
         self.screen.suspend();
     }
 
-    /// Leaves the screen for good; gives back who notifies.
+    /// Leaves the screen for good, and returns the notifier.
     pub(super) fn finish(self) -> Option<Notifier> {
         self.screen.finish();
         self.notifier

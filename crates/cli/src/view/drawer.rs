@@ -76,7 +76,7 @@ impl Drawer {
         write(&format!("\u{1b}]0;{}\u{7}{bell}", self.letters.shown(&printable(title))));
     }
 
-    /// What is drawn belongs to somebody else by now, who has written below it.
+    /// Another program has written below the block, so it is not ours to erase.
     pub(super) fn forget(&mut self) {
         self.drawn.clear();
         ROWS.store(0, Ordering::Relaxed);

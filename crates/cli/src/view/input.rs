@@ -22,7 +22,7 @@ enum Escape {
 }
 
 impl Input {
-    /// Takes a byte from the keyboard; gives back the line that it completes.
+    /// Takes a byte from the keyboard, and returns the line that it completes.
     pub(crate) fn take(&mut self, byte: u8) -> Option<String> {
         if self.escape != Escape::None {
             self.escape = match (self.escape, byte) {

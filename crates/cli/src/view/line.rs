@@ -162,7 +162,7 @@ fn hanging_indent(line: &str, width: usize) -> usize {
     let text = line.trim_start_matches(' ');
     let indent = line.len() - text.len();
     let value = text.find("  ").map(|gap| text[gap..].trim_start_matches(' '));
-    // A word that is whole in a line of its own stays whole: whoever copies an address or a path gets all of it.
+    // A word that is whole in a line of its own stays whole: so that an address or a path can be copied whole.
     let below_value = value.map(|value| columns(line) - columns(value)).filter(|below| {
         let widest = value.unwrap_or_default().split(' ').map(columns).max();
         *below <= width / 2 && below + widest.unwrap_or(0) <= width

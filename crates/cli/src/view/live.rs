@@ -39,7 +39,7 @@ pub(crate) enum LastLine {
     Foreign,
 }
 
-/// What a line is for that somebody types.
+/// The meaning of a typed line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TypedAs {
     Message,
@@ -47,7 +47,7 @@ pub(crate) enum TypedAs {
     Answer,
 }
 
-/// The line that somebody types.
+/// The line that is being typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Prompt {
     /// What it is for.
@@ -183,7 +183,7 @@ impl Live {
         }
     }
 
-    /// Shows what is asked to somebody who has not seen it.
+    /// Shows the open question to a person who has not seen it.
     pub(crate) fn ask_again(&mut self, goal: towline_core::GoalId) {
         let Some(question) = self.asked else { return };
         for text in self.story.ask_again(question, goal) {

@@ -7,7 +7,7 @@ use crate::output::brief;
 /// How many options and how many lines of a question are shown. All of them are in `towline questions --json`.
 const MOST: usize = 20;
 
-/// The question, its options by number, and what happens when nobody answers. Its own number is shown where it is not
+/// The question, its options by number, and what happens without an answer. Its own number is shown where it is not
 /// the only one.
 pub(crate) fn question_lines(ask: &Ask, number: Option<QuestionNo>) -> Vec<String> {
     let sign = number.map_or_else(|| "?".to_owned(), |number| format!("? {number}"));

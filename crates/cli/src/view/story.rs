@@ -76,7 +76,7 @@ impl Story {
         }
     }
 
-    /// Takes note of a tool that was at work before the story goes on.
+    /// Takes note of a tool that was at work before the story begins.
     pub(super) fn recall(&mut self, envelope: &Envelope) {
         if let Event::Agent { event: AgentEvent::Tool(tool) } = &envelope.event {
             // Its lines were printed then.
@@ -89,7 +89,7 @@ impl Story {
         self.answer_by = by;
     }
 
-    /// What is asked, for somebody who has not seen it or does not see it any more.
+    /// The open question, for a person who has not seen it or does not see it any more.
     pub(super) fn ask_again(&mut self, question: QuestionNo, goal: GoalId) -> Vec<String> {
         self.asking.forget_the_screen();
         self.wait_for(question, goal)
@@ -162,7 +162,7 @@ impl Story {
     fn phase(&mut self, phase: &Phase, envelope: &Envelope) -> Vec<String> {
         let paint = self.paint;
         match phase {
-            // An agent that was answered goes on in the attempt that it was in.
+            // An agent that was answered continues its attempt.
             Phase::Running { attempt } if self.attempt == Some(*attempt) => Vec::new(),
             Phase::Blocked { question, .. } => self.wait_for(*question, envelope.goal),
             Phase::Running { attempt } => {
@@ -306,7 +306,7 @@ impl Story {
         lines
     }
 
-    /// The checks as they were found when somebody had them run again.
+    /// The results of checks that were run again.
     fn verified(&self, verdict: &Verdict, goal: GoalId) -> Vec<String> {
         let paint = self.paint;
         let found = if verdict.met() { paint.good("met") } else { paint.bad("not met") };

@@ -1,6 +1,6 @@
 //! Notices that the system's clock was set, or that the machine was suspended.
 //!
-//! The budget `wall` counts from a time that is stored. The time that nobody worked is taken out of it again.
+//! The budget `wall` counts from a time that is stored. Time in which nothing could run is subtracted again.
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;

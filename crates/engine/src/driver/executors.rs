@@ -177,7 +177,7 @@ impl Driver {
         }
     }
 
-    /// Ends checks on the base that a killed engine left and nobody waits for.
+    /// Ends checks on the base that a killed engine left and this goal does not wait for.
     pub(super) async fn clear_left_baseline(&self) {
         if !self.state.baseline.is_running() {
             // What cannot be ended now is ended before the next verdict.
@@ -185,7 +185,7 @@ impl Driver {
         }
     }
 
-    /// Ends what a killed engine left and nobody can adopt: all that runs for the goal, but for its living attempt, the check that
+    /// Ends leftovers of a killed engine that cannot be adopted: all that runs for the goal, but for its living attempt, the check that
     /// its log names, and setup, in which no agent has had a hand.
     pub(super) async fn end_unexpected(&self) -> Result<(), EngineError> {
         let attempt = match &self.state.phase {

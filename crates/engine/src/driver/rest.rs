@@ -58,7 +58,7 @@ impl Driver {
         }
         match &outcome {
             Ok(()) if !self.state.phase.is_settled() => return self.rest().await,
-            // Somebody else drives the goal now, or may do so soon; what runs is theirs.
+            // Another engine drives the goal now, or may do so soon, and adopts what runs.
             Err(EngineError::Store(StoreError::Fenced { .. }) | EngineError::LeaseExpired { .. })
             | Ok(()) => {}
             Err(_) => self.abandon().await,
@@ -96,7 +96,7 @@ impl Driver {
     async fn rest(self) -> Left {
         let lease = match self.shared.store.renew(&self.lease, RESTING).await {
             Ok(lease) => lease,
-            // It expires. Whoever resumes the goal notices when somebody else has it.
+            // It expires. The next resume notices if another engine has the goal.
             Err(error) if error.is_passing() => self.lease,
             Err(error) => return Left::over(Err(error.into())),
         };

@@ -102,7 +102,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Waits before the next try. Whoever insists on the end does not have to wait.
+    /// Waits before the next try. An order to kill ends the wait.
     async fn wait_for_store(&mut self, error: StoreError) -> Result<(), EngineError> {
         if Instant::now() >= self.renew_at {
             match self.try_to_renew().await {
@@ -117,7 +117,7 @@ impl Driver {
                 () = tokio::time::sleep_until(next_try) => return self.shared.watch.check(),
                 Some(order) = self.orders.recv() => match *order {
                     Order::Kill => return Err(error.into()),
-                    // Cannot grow without limit: whoever sent it waits for the outcome.
+                    // Cannot grow without limit: each sender waits for the outcome.
                     _ => self.deferred.push_back(order),
                 },
             }

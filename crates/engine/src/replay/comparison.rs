@@ -31,7 +31,7 @@ enum Part {
     Before,
     Within,
     After,
-    /// Behind an end that nobody read the output up to.
+    /// After an end before which no engine had read all of the output.
     Unread,
 }
 

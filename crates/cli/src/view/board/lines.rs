@@ -303,7 +303,7 @@ fn why_stopping(stopping: &Stopping) -> String {
     }
 }
 
-/// When it goes on by itself, counted down.
+/// When it continues by itself, counted down.
 fn goes_on(at: Option<Timestamp>, now: Timestamp) -> String {
     match at {
         Some(at) if at > now => format!("goes on in {}, at {}", ticking(now, at), clock_time(at, now)),
