@@ -123,6 +123,14 @@ fn each_agent_has_its_abilities() {
 }
 
 #[test]
+fn a_program_whose_cost_is_found_by_a_pattern_is_stopped_by_a_limit_in_dollars() {
+    let mut settings = settings(Kind::Command, "mine");
+    assert_eq!(agent(Kind::Command).abilities(&settings).cost.extent(), "no");
+    settings.cli.cost_pattern = Some(r"cost: \$([0-9.]+)".to_owned());
+    assert_eq!(agent(Kind::Command).abilities(&settings).cost.extent(), "yes");
+}
+
+#[test]
 fn the_ability_of_permissions_depends_on_the_settings() {
     let with = |permission, deny: &[&str]| {
         let deny = deny.iter().map(|rule| (*rule).to_owned()).collect();

@@ -3,6 +3,7 @@
 use towline_core::{LaunchProblem, SessionPlan};
 
 use super::protocol::CommandProtocol;
+use crate::abilities::{Abilities, Ability};
 use crate::protocol::{Agent, LaunchContext, Protocol, RefusedSettings, Restriction, Resuming, Stdio};
 use crate::settings::{AgentSettings, Permission, PromptBy};
 
@@ -80,6 +81,14 @@ impl Agent for Command {
     fn sign_in_hint(&self, settings: &AgentSettings) -> String {
         let program = settings.command.first().map_or("the program", String::as_str);
         format!("sign in with `{program}` itself, or name the variable with its key in `pass_env`")
+    }
+
+    fn abilities(&self, settings: &AgentSettings) -> Abilities {
+        let least = Abilities::least(self.resuming(settings));
+        match settings.cli.cost_pattern {
+            Some(_) => Abilities { cost: Ability::Yes("`cost_pattern` finds it in what it prints"), ..least },
+            None => least,
+        }
     }
 
     fn resuming(&self, settings: &AgentSettings) -> Resuming {
