@@ -119,6 +119,9 @@ pub struct WasteReport {
     pub goal: Option<String>,
     /// Where it is.
     pub path: String,
+    /// The goal's branch that goes with its workspace.
+    #[serde(default)]
+    pub branch: Option<String>,
     pub bytes: u64,
 }
 

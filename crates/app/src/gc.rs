@@ -34,6 +34,7 @@ impl Leftovers {
             kind: waste.kind.name().to_owned(),
             goal: waste.goal.map(|goal| goal.to_string()),
             path: waste.path.display().to_string(),
+            branch: waste.branch.clone(),
             bytes: waste.bytes,
         });
         let spared = self.findings.spared.iter().map(|spared| SparedReport {

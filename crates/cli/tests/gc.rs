@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{Desk, Ran};
 use towline_core::Goal;
 use towline_engine::{
@@ -75,9 +75,15 @@ fn workspaces_of_merged_goals_go_and_all_others_stay_with_the_reason() {
     let workspace = desk.show(&unmerged)["workspace"].as_str().expect("a workspace").to_owned();
     fs::write(Path::new(&workspace).join("more.txt"), "not merged\n").expect("written");
 
+    let branch = desk.show(&merged)["branch"].as_str().expect("a branch").to_owned();
+    let named = gc(&desk, &["--dry-run"]).stdout;
+    assert!(named.contains(&format!("and branch {branch}")), "{named}");
     let dry = gc(&desk, &["--dry-run", "--json"]).json();
     let expected = [entry("workspace", &format!("workspaces/{merged}"))];
-    assert_eq!(listed(&desk, &dry, "removed"), expected);
+    assert_eq!(
+        (listed(&desk, &dry, "removed"), &dry["removed"][0]["branch"]),
+        (expected.to_vec(), &json!(branch))
+    );
     assert!(desk.home.towline().join(format!("workspaces/{merged}")).exists(), "nothing was changed");
 
     let cleared = gc(&desk, &["--json"]).json();

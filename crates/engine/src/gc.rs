@@ -14,7 +14,7 @@ use std::{fs, io};
 use jiff::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 use tokio::task::spawn_blocking;
-use towline_core::{FailureReason, GoalId, Phase, WorkspaceMode};
+use towline_core::{GoalId, Phase, WorkspaceMode};
 use towline_store::{GoalRecord, Listing, Loaded, Store, StoreError, UnreadableGoal, load_all};
 use towline_workspace::{GoalWork, Remains, Repository, Standing};
 
@@ -36,6 +36,8 @@ pub struct Waste {
     pub path: PathBuf,
     /// The goal that it belongs or belonged to.
     pub goal: Option<GoalId>,
+    /// The goal's branch in the user's repository, which goes with its workspace.
+    pub branch: Option<String>,
     /// The room it takes.
     pub bytes: u64,
 }
@@ -176,7 +178,7 @@ fn engine_files(home: &Home, findings: &mut Findings) {
 
 fn waste(kind: WasteKind, path: PathBuf, goal: Option<GoalId>) -> Waste {
     let bytes = size_of(&path);
-    Waste { kind, path, goal, bytes }
+    Waste { kind, path, goal, branch: None, bytes }
 }
 
 /// Whether the work of goals is merged, for goals whose workspaces may be removed. A repository that does not answer is
@@ -185,7 +187,9 @@ fn standings(home: &Home, records: &[GoalRecord]) -> BTreeMap<GoalId, Standing> 
     let mut works: BTreeMap<&str, Vec<(GoalId, GoalWork)>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.goal.workspace.mode == WorkspaceMode::Clone) {
         let Remains { base, candidate, branch, path, .. } = remains(home, record);
-        if let Some(candidate) = candidate.filter(|_| is_for_good(record) && is_directory(&path)) {
+        if let Some(candidate) =
+            candidate.filter(|_| record.state.phase == Phase::Done && is_directory(&path))
+        {
             let goals = works.entry(&record.goal.workspace.repository).or_default();
             goals.push((record.goal.id, GoalWork { base, candidate, branch }));
         }
@@ -232,7 +236,10 @@ fn look_at_goal(
     let workspace = home.workspace_of(&record.goal, &record.state);
     if fs::symlink_metadata(&workspace).is_ok() {
         match first_reason_to_spare(home, record, standing, settled_at) {
-            None => findings.waste.push(waste(WasteKind::Workspace, workspace, Some(goal))),
+            None => {
+                let branch = record.state.branch.clone();
+                findings.waste.push(Waste { branch, ..waste(WasteKind::Workspace, workspace, Some(goal)) });
+            }
             Some(why) => findings.spared.push(Spared { path: workspace, goal: Some(goal), why }),
         }
     }
@@ -273,15 +280,10 @@ fn unmerged(record: &GoalRecord) -> String {
     format!("its work is in none of your branches (towline merge {})", record.goal.id.short())
 }
 
-/// Whether nothing will go on in the goal's workspace.
-const fn is_for_good(record: &GoalRecord) -> bool {
-    matches!(record.state.phase, Phase::Done | Phase::Failed { reason: FailureReason::GreenBefore })
-}
-
 /// Why the workspace of an ended goal stays, if it does.
 fn reason_to_spare(home: &Home, record: &GoalRecord) -> Option<String> {
     let id = record.goal.id.short();
-    if !is_for_good(record) {
+    if record.state.phase != Phase::Done {
         let phase = record.state.phase.name();
         return Some(format!(
             "{phase}: it may go on there (towline retry {id}; or give it up: towline rm {id})"

@@ -36,10 +36,17 @@ impl Desk {
 
     /// Stores a goal that nothing has happened to yet.
     pub(crate) async fn store_goal(&self) -> Goal {
+        self.store_goal_as(|_| ()).await
+    }
+
+    /// Stores a goal in the state that `change` makes.
+    pub(crate) async fn store_goal_as(&self, change: impl FnOnce(&mut GoalState)) -> Goal {
         let goal = self.draft(Request::default()).await.expect("a draft").goal;
         let created = Envelope::new(goal.id, goal.created_at, Source::Operator, Event::Created);
-        let state = self.context().state().expect("a state directory");
-        state.store.create(&goal, &GoalState::new(&goal), created).await.expect("stored");
+        let store = self.context().state().expect("a state directory").store;
+        let mut state = GoalState::new(&goal);
+        change(&mut state);
+        store.create(&goal, &state, created).await.expect("stored");
         goal
     }
 }

@@ -4,9 +4,11 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use towline_api::CheckoutFacts;
 use towline_app::inspect::{Mark, diagnose};
 use towline_app::remove_leftovers;
+use towline_core::{FailureReason, Phase};
 
 use crate::desk::Desk;
 
@@ -37,7 +39,7 @@ async fn a_search_for_leftovers_reports_how_many_goals_it_has_looked_at() {
         let seen = Arc::clone(&seen);
         move |done, all| seen.lock().expect("unharmed").push((done, all))
     };
-    let now = jiff::Timestamp::UNIX_EPOCH;
+    let now = Timestamp::UNIX_EPOCH;
     let found = remove_leftovers(&desk.context(), Some(Duration::ZERO), true, now, progress).await;
     let report = found.expect("found").report();
     assert_eq!((report.dry_run, report.bytes, report.removed), (true, 0, Vec::new()));
@@ -45,9 +47,26 @@ async fn a_search_for_leftovers_reports_how_many_goals_it_has_looked_at() {
 }
 
 #[tokio::test]
+async fn a_goal_whose_checks_passed_before_any_work_keeps_its_workspace_for_a_retry() {
+    let desk = Desk::new("");
+    let goal = desk
+        .store_goal_as(|state| {
+            state.phase = Phase::Failed { reason: FailureReason::GreenBefore };
+            state.settled_at = Some(Timestamp::UNIX_EPOCH);
+        })
+        .await;
+    let workspace = desk.home.towline().join("workspaces").join(goal.id.to_string());
+    fs::create_dir_all(&workspace).expect("a workspace");
+    let found = remove_leftovers(&desk.context(), None, false, Timestamp::UNIX_EPOCH, |_, _| {}).await;
+    let report = found.expect("found").report();
+    assert_eq!((report.removed, report.spared.len()), (Vec::new(), 1));
+    assert!(workspace.exists() && report.spared[0].why.contains("towline retry"), "{:?}", report.spared);
+}
+
+#[tokio::test]
 async fn without_a_state_directory_there_are_no_leftovers_and_nothing_is_made() {
     let desk = Desk::new("[retention]\nlogs = \"3d\"\n");
-    let now = jiff::Timestamp::UNIX_EPOCH;
+    let now = Timestamp::UNIX_EPOCH;
     let found = remove_leftovers(&desk.context(), None, false, now, |_, _| {}).await.expect("found");
     // A repository cannot set it.
     assert_eq!((found.retention, found.warnings.len()), (Duration::from_secs(30 * 24 * 3_600), 1));

@@ -49,8 +49,10 @@ pub(crate) async fn run(context: &Context, args: Gc) -> Result<ExitCode, Failure
 
 fn print_leftovers(found: &Leftovers) {
     let verb = if found.dry_run { "would remove" } else { "removed" };
-    for Waste { kind, path, bytes, .. } in &found.findings.waste {
-        let line = format!("{verb} {:<9} {} ({})", kind.name(), path.display(), output::bytes(*bytes));
+    for Waste { kind, path, branch, bytes, .. } in &found.findings.waste {
+        let branch = branch.as_ref().map(|branch| format!(" and branch {branch}")).unwrap_or_default();
+        let size = output::bytes(*bytes);
+        let line = format!("{verb} {:<9} {}{branch} ({size})", kind.name(), path.display());
         output::fitted(&line).iter().for_each(output::print_or_exit);
     }
     for Spared { goal, path, why } in &found.findings.spared {
