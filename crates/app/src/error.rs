@@ -221,9 +221,12 @@ fn engine_hint(error: &EngineError) -> Option<Hint> {
 fn phase_hint(goal: GoalId, phase: &str, event: &str) -> Option<Hint> {
     match phase {
         "done" => Some([("see what was proven", Action::Show(goal))].into()),
-        "failed" | "escalated" | "cancelled" | "unproven" => {
-            (event == "run").then(|| [("reopen it", Action::Retry(goal))].into())
-        }
+        "failed" | "escalated" | "cancelled" | "unproven" => match event {
+            "run" | "resume" | "tell" => Some([("reopen it", Action::Retry(goal))].into()),
+            // Only a goal whose checks passed before any work is refused.
+            "retry" => Some([("give a check that fails today", Action::RetryWithChecks(goal))].into()),
+            _ => None,
+        },
         "paused" => (event != "pause").then(|| [("continue it", Action::Resume(Some(goal)))].into()),
         _ => Some(Hint::of_unfinished(goal)),
     }

@@ -15,6 +15,7 @@ use towline_workspace::{
 use crate::context::Context;
 use crate::error::{Action, Error, Hint};
 use crate::find;
+use crate::next_steps::way_to_continue;
 use crate::notice::Notice;
 use crate::recheck::{RecheckStep, recheck};
 
@@ -254,8 +255,13 @@ fn refuse_unfinished(record: &GoalRecord, unproven: bool, taking: Taking) -> Res
         phase if !phase.is_settled() => {
             Err(refused(&format!("there is nothing proven to {verb} yet")).hint(Hint::of_unfinished(goal)))
         }
-        _ => Err(refused(&format!("its work is not proven, so it is not {done}"))
-            .hint([("continue it", Action::Retry(goal)), ("look at what is there", Action::Diff(goal))])),
+        phase => {
+            let actions = [
+                ("continue it", way_to_continue(goal, phase)),
+                ("look at what is there", Action::Diff(goal)),
+            ];
+            Err(refused(&format!("its work is not proven, so it is not {done}")).hint(actions))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a person can do about a goal as it is now.
 
 use towline_agent::{AgentSettings, agent};
-use towline_core::{EscalationReason, FailureReason, Phase, harmless};
+use towline_core::{EscalationReason, FailureReason, GoalId, Phase, harmless};
 use towline_store::GoalRecord;
 
 use crate::error::{Action, Hint};
@@ -22,14 +22,11 @@ pub fn next_steps(record: &GoalRecord, driven: bool, settings: Option<&AgentSett
     }
     match &record.state.phase {
         phase if !phase.is_settled() && driven => steps.push(step("follow it", Action::Follow(goal))),
-        phase if phase.is_pausing() => {
-            steps.push(step("no process runs it; resume it", Action::Resume(Some(goal))));
-        }
         phase if !phase.is_settled() => {
-            steps.push(step("no engine is running it; resume it", Action::Continue(goal)));
+            steps.push(step("no engine is running it; resume it", way_to_continue(goal, phase)));
         }
-        Phase::Failed { reason: FailureReason::GreenBefore } => {
-            return vec![step("give a check that fails today", Action::RetryWithChecks(goal))];
+        phase @ Phase::Failed { reason: FailureReason::GreenBefore } => {
+            return vec![step("give a check that fails today", way_to_continue(goal, phase))];
         }
         Phase::Failed { reason: FailureReason::MissingProgram(missing) } => {
             let install = format!("install `{}`, then", harmless(&missing.program));
@@ -37,9 +34,6 @@ pub fn next_steps(record: &GoalRecord, driven: bool, settings: Option<&AgentSett
                 step("run it again", [(install.as_str(), Action::Retry(goal))]),
                 step("or correct the check", Action::RetryWithChecks(goal)),
             ];
-        }
-        Phase::Failed { reason: FailureReason::Budget { axis } } => {
-            steps.push(step("continue it", Action::RaiseBudget(goal, *axis)));
         }
         Phase::Escalated { reason } => {
             steps.extend(way_out_of(record, reason, settings));
@@ -49,15 +43,30 @@ pub fn next_steps(record: &GoalRecord, driven: bool, settings: Option<&AgentSett
             };
             steps.push(step("then continue it", go_on));
         }
-        Phase::Paused { .. } => steps.push(step("resume it", Action::Resume(Some(goal)))),
-        Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven => {
-            steps.push(step("continue it", Action::Retry(goal)));
+        phase @ Phase::Paused { .. } => steps.push(step("resume it", way_to_continue(goal, phase))),
+        phase @ (Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven) => {
+            steps.push(step("continue it", way_to_continue(goal, phase)));
         }
         _ => {}
     }
     steps.extend(about_the_work(record));
     steps.push(step("see the log", Action::Log(goal)));
     steps
+}
+
+/// How a goal in this phase continues when no engine runs it. One that is done has nothing to continue.
+pub fn way_to_continue(goal: GoalId, phase: &Phase) -> Action {
+    match phase {
+        Phase::Paused { .. } => Action::Resume(Some(goal)),
+        phase if phase.is_pausing() => Action::Resume(Some(goal)),
+        Phase::Failed { reason: FailureReason::GreenBefore } => Action::RetryWithChecks(goal),
+        Phase::Failed { reason: FailureReason::Budget { axis } } => Action::RaiseBudget(goal, *axis),
+        Phase::Failed { .. } | Phase::Cancelled | Phase::Unproven | Phase::Escalated { .. } => {
+            Action::Retry(goal)
+        }
+        Phase::Done => Action::Show(goal),
+        _ => Action::Continue(goal),
+    }
 }
 
 fn step(purpose: &str, hint: impl Into<Hint>) -> NextStep {
@@ -103,4 +112,35 @@ fn about_the_work(record: &GoalRecord) -> Vec<NextStep> {
         _ => steps.push(step("the work is in", path)),
     }
     steps
+}
+
+#[cfg(test)]
+mod tests {
+    use towline_core::{Axis, PauseReason, StopWhy, Stopping};
+
+    use super::*;
+
+    #[test]
+    fn each_phase_is_continued_by_a_command_that_it_accepts() {
+        let goal = GoalId::from_uuid(uuid::Uuid::from_u128(7));
+        let reason = PauseReason::Operator;
+        let pausing = Phase::Stopping(Stopping { attempt: None, why: StopWhy::Pause { reason } });
+        let cancelling = Phase::Stopping(Stopping { attempt: None, why: StopWhy::Cancel });
+        let failed = |reason| Phase::Failed { reason };
+        let escalated = Phase::Escalated { reason: EscalationReason::NoAgent };
+        for (phase, action) in [
+            (Phase::Queued, Action::Continue(goal)),
+            (cancelling, Action::Continue(goal)),
+            (Phase::Paused { reason }, Action::Resume(Some(goal))),
+            (pausing, Action::Resume(Some(goal))),
+            (failed(FailureReason::GreenBefore), Action::RetryWithChecks(goal)),
+            (failed(FailureReason::Budget { axis: Axis::Usd }), Action::RaiseBudget(goal, Axis::Usd)),
+            (Phase::Cancelled, Action::Retry(goal)),
+            (Phase::Unproven, Action::Retry(goal)),
+            (escalated, Action::Retry(goal)),
+            (Phase::Done, Action::Show(goal)),
+        ] {
+            assert_eq!(way_to_continue(goal, &phase), action, "{phase:?}");
+        }
+    }
 }

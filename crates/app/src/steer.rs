@@ -3,29 +3,35 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use towline_core::{EscalationReason, Event, GoalId, Illegal, Phase, QuestionNo};
+use towline_agent::{Ability, agent};
+use towline_core::{Event, GoalId, Illegal, Phase, QuestionNo};
 use towline_engine::{EngineError, GoalCommand, Home, Reply, Request, Steerer, ask, follow};
-use towline_store::Store;
+use towline_store::{GoalRecord, Store};
 
+use crate::agents::agents_of;
 use crate::context::{Context, State};
 use crate::error::{Action, Error};
 use crate::find::{self, Found};
+use crate::next_steps::way_to_continue;
 
 /// How often an engine that has just begun to run the goal is asked, and the pause in between.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Who took the request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Taken {
     /// The engine that runs the goal.
     ByDriver,
     /// No engine is running the goal: the command is recorded.
-    Recorded,
+    Recorded {
+        /// How the goal continues.
+        next: Action,
+    },
 }
 
 /// Passes the request on, or records it.
-pub async fn steer(context: &Context, found: Found, command: GoalCommand) -> Result<Taken, Error> {
+async fn steer(context: &Context, found: Found, command: GoalCommand) -> Result<Taken, Error> {
     let goal = found.record.goal.id;
     let (home, store) = (found.state.home.clone(), Arc::clone(&found.state.store));
     let mut record = found.record;
@@ -47,11 +53,15 @@ async fn steer_once(context: &Context, found: Found, command: GoalCommand) -> Re
     if pass_on(&found, command.clone()).await? {
         return Ok(Some(Taken::ByDriver));
     }
+    let store = Arc::clone(&found.state.store);
     let engine = context.engine(found.state)?;
     let recorded = engine.record_request(goal, command.into()).await;
     engine.close().await;
     match recorded {
-        Ok(()) => Ok(Some(Taken::Recorded)),
+        // The request may have moved the goal.
+        Ok(()) => {
+            Ok(Some(Taken::Recorded { next: way_to_continue(goal, &store.load(goal).await?.state.phase) }))
+        }
         Err(EngineError::Busy { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -179,9 +189,43 @@ pub async fn answer(context: &Context, id: &str, number: Option<u32>, text: &str
         .read_answer(text)
         .map_err(|bad| Error::usage(format!("{bad}\n  the question: {}", context.secrets.brief(&title))))?;
     let words = reply.words();
-    let reopens = matches!(state.phase, Phase::Escalated { reason: EscalationReason::Unanswered { .. } });
-    let next =
-        if state.phase.is_settled() && !reopens { Action::Retry(goal) } else { Action::Continue(goal) };
-    let taken = steer(context, found, GoalCommand::Answer { question, reply }).await?;
-    Ok(Answered { question, title, words, next: (taken == Taken::Recorded).then_some(next) })
+    let next = match steer(context, found, GoalCommand::Answer { question, reply }).await? {
+        Taken::ByDriver => None,
+        Taken::Recorded { next } => Some(next),
+    };
+    Ok(Answered { question, title, words, next })
+}
+
+/// When an agent gets a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// While it works, as it can; none where its settings cannot be read.
+    Running(Option<Ability>),
+    /// When its work fails the checks.
+    Checking,
+    /// When the engine that runs the goal starts it again.
+    Waiting,
+    /// When the goal is continued, for no engine runs it.
+    Recorded { next: Action },
+}
+
+/// Sends a message to the agent of a goal.
+pub async fn tell(context: &Context, id: &str, text: String) -> Result<Told, Error> {
+    let found = find::goal(context, id).await?;
+    let told = match found.record.state.phase {
+        Phase::Running { .. } => Told::Running(steering_of(context, &found.record)),
+        Phase::Checking { .. } => Told::Checking,
+        _ => Told::Waiting,
+    };
+    match steer(context, found, GoalCommand::Tell { text }).await? {
+        Taken::ByDriver => Ok(told),
+        Taken::Recorded { next } => Ok(Told::Recorded { next }),
+    }
+}
+
+/// How the agent of the last attempt gets messages.
+fn steering_of(context: &Context, record: &GoalRecord) -> Option<Ability> {
+    let agents = agents_of(context, &record.goal).ok()?.agents;
+    let settings = agents.get(&record.state.last_attempt()?.agent)?;
+    Some(agent(settings.kind).abilities(settings).steering)
 }

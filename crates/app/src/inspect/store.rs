@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access, statvfs};
 use towline_api::{CheckoutFacts, LeftGoal, OpenQuestion, StoreFacts};
-use towline_core::GoalId;
+use towline_core::{GoalId, Phase};
 use towline_engine::{StoredCheckouts, is_driven, workspaces_size};
 use towline_store::{GoalRecord, Listing, Loaded, UnreadableGoal, load_all};
 
@@ -13,6 +13,7 @@ use super::frames::Stored;
 use super::rows::{Mark, Row, Section};
 use crate::context::{Context, State};
 use crate::error::{Action, Error, Hint};
+use crate::next_steps::way_to_continue;
 
 /// Less than this is too little: workspaces, logs and the database all need room.
 const LOW_SPACE: u64 = 1 << 30;
@@ -67,14 +68,14 @@ fn stored_rows(state: &State, records: &[GoalRecord], facts: &mut StoreFacts) ->
     let left = records
         .iter()
         .filter(|record| !record.state.phase.is_settled() && !is_driven(&state.home, record.lease.as_ref()))
-        .map(|record| (record.goal.id, record.goal.title.clone(), record.state.phase.name()));
+        .map(|record| (record.goal.id, record.goal.title.clone(), record.state.phase.clone()));
     let left: Vec<Left> = left.collect();
     facts.left = left
         .iter()
         .map(|(goal, title, phase)| LeftGoal {
             goal: goal.short(),
             title: title.clone(),
-            phase: (*phase).to_owned(),
+            phase: phase.name().to_owned(),
         })
         .collect();
     let answerable = records.iter().filter(|record| record.state.phase.takes_answers());
@@ -121,12 +122,12 @@ fn goals_text(goals: &BTreeMap<String, usize>) -> String {
 }
 
 /// A goal that no engine runs, with its title and its phase.
-type Left = (GoalId, String, &'static str);
+type Left = (GoalId, String, Phase);
 
 fn left_rows(left: &[Left]) -> Vec<Row> {
     let row = |(goal, title, phase): &Left| {
-        let text = format!("no engine is running {} ({phase}): {title}", goal.short());
-        Row::new(Mark::Note, "left", text).fix(Action::Continue(*goal))
+        let text = format!("no engine is running {} ({}): {title}", goal.short(), phase.name());
+        Row::new(Mark::Note, "left", text).fix(way_to_continue(*goal, phase))
     };
     named(left, row, "left", "goals that no engine is running", Action::List)
 }
@@ -216,7 +217,7 @@ mod tests {
     #[test]
     fn a_long_list_is_cut_and_names_the_command_for_the_rest() {
         let goal = |n: u128| GoalId::from_uuid(uuid::Uuid::from_u128(n));
-        let goals: Vec<Left> = (0..7).map(|n| (goal(n), "t".to_owned(), "queued")).collect();
+        let goals: Vec<Left> = (0..7).map(|n| (goal(n), "t".to_owned(), Phase::Queued)).collect();
         let rows = left_rows(&goals);
         let last = Row::new(Mark::Note, "left", "2 more goals that no engine is running").fix(Action::List);
         assert_eq!((rows.len(), rows.last()), (NAMED + 1, Some(&last)));

@@ -26,6 +26,9 @@ fn a_request_in_the_wrong_phase_names_what_can_be_done_instead() {
     for (phase, event, hint) in [
         ("done", "retry", Some([("see what was proven", Action::Show(goal))].into())),
         ("failed", "run", Some([("reopen it", Action::Retry(goal))].into())),
+        ("failed", "tell", Some([("reopen it", Action::Retry(goal))].into())),
+        ("failed", "retry", Some([("give a check that fails today", Action::RetryWithChecks(goal))].into())),
+        ("cancelled", "resume", Some([("reopen it", Action::Retry(goal))].into())),
         ("cancelled", "cancel", None),
         ("paused", "run", Some([("continue it", Action::Resume(Some(goal)))].into())),
         ("paused", "pause", None),

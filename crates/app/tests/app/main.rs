@@ -7,3 +7,4 @@ mod draft;
 mod errors;
 mod refusals;
 mod state;
+mod steering;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 use towline_api::GoalLine;
 use towline_app::report::{UNREADABLE, goal_line};
+use towline_app::way_to_continue;
 use towline_core::{MicroUsd, Phase, Spent};
 use towline_engine::{Clock, SystemClock, is_driven};
 use towline_store::{GoalSummary, Listed, Listing, list_all};
@@ -14,7 +15,7 @@ use crate::args::Ls;
 use crate::context::{Context, State};
 use crate::failure::Failure;
 use crate::find;
-use crate::hints::how_to_mend;
+use crate::hints::{command_line, how_to_mend};
 use crate::output::{self, Layout};
 use crate::view::{age, clock_time, columns, start_of};
 
@@ -82,7 +83,10 @@ fn next_step(state: &State, listed: &Listed) -> Option<String> {
         Listed::Unreadable(goal) => Some(format!("{id} cannot be read; {}", how_to_mend(goal.id))),
         Listed::Goal(goal) => {
             let is_left = !goal.phase.is_settled() && !is_driven(&state.home, goal.lease.as_ref());
-            is_left.then(|| format!("no engine is running {id}; resume it with: towline run --goal {id}"))
+            is_left.then(|| {
+                let command = command_line(&way_to_continue(goal.id, &goal.phase));
+                format!("no engine is running {id}; resume it with: {command}")
+            })
         }
     }
 }

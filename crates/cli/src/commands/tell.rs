@@ -2,35 +2,28 @@
 
 use std::process::ExitCode;
 
-use towline_app::{Taken, steer};
-use towline_core::Phase;
-use towline_engine::GoalCommand;
+use towline_app::{Told, tell};
 
 use crate::args::Tell;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::hints::command_line;
+use crate::output;
 use crate::prompt::message;
-use crate::{find, output};
 
-/// Passes the words on.
+/// Sends the message, and prints when the agent gets it.
 pub(crate) async fn run(context: &Context, args: Tell) -> Result<ExitCode, Failure> {
     let text = message(&args.text, "message")?;
-    let found = find::goal(context, &args.id).await?;
-    let goal = found.record.goal.id.short();
-    let when = match found.record.state.phase {
-        // Which of the two depends on the agent: `towline agents check` shows it.
-        Phase::Running { .. } => "when its running tool has ended, or its turn",
-        // If the work passes its checks, there is no next attempt.
-        Phase::Checking { .. } => "if it continues",
-        _ => "when it continues",
-    };
-    match steer(context, found, GoalCommand::Tell { text }).await? {
-        Taken::ByDriver => output::print_or_exit(format_args!("sent: the agent gets the message {when}")),
-        Taken::Recorded => {
-            output::print_or_exit(format_args!(
-                "stored: no engine is running this goal; resume it with: towline run --goal {goal}"
-            ));
+    output::print_or_exit(match tell(context, &args.id, text).await? {
+        Told::Running(Some(ability)) => format!("sent: {}", ability.words()),
+        Told::Running(None) => "sent: the agent gets the message when its running tool has ended, or its turn".into(),
+        // Work that passes its checks is done, so there is no next attempt.
+        Told::Checking => "sent: the agent gets the message if it continues".into(),
+        Told::Waiting => "sent: the agent gets the message when it continues".into(),
+        Told::Recorded { next } => {
+            let command = command_line(&next);
+            format!("stored: no engine is running this goal; continue it with: {command}")
         }
-    }
+    });
     Ok(ExitCode::SUCCESS)
 }
