@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Who took the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Taken {
+pub enum Taken {
     /// The engine that runs the goal.
     ByDriver,
     /// No engine is running the goal: the command is recorded.
@@ -31,7 +31,7 @@ enum Taken {
 }
 
 /// Passes the request on, or records it.
-async fn steer(context: &Context, found: Found, command: GoalCommand) -> Result<Taken, Error> {
+pub(crate) async fn steer(context: &Context, found: Found, command: GoalCommand) -> Result<Taken, Error> {
     let goal = found.record.goal.id;
     let (home, store) = (found.state.home.clone(), Arc::clone(&found.state.store));
     let mut record = found.record;

@@ -6,6 +6,7 @@ use towline_app::{Taken, compact};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::hints::command_line;
 use crate::prompt::message;
 use crate::{find, output};
 
@@ -33,8 +34,9 @@ pub(crate) async fn run(context: &Context, args: Compact) -> Result<ExitCode, Fa
     let goal = found.record.goal.id.short();
     match compact(context, found, focus).await? {
         Taken::ByDriver => output::print("the next attempt starts with a summary of the conversation"),
-        Taken::Recorded => output::print(format_args!(
-            "stored: the next attempt of goal {goal} starts with a summary of the conversation"
+        Taken::Recorded { next } => output::print(format_args!(
+            "stored: the next attempt of goal {goal} starts with a summary of the conversation; continue it with: {}",
+            command_line(&next)
         )),
     }
     Ok(ExitCode::SUCCESS)

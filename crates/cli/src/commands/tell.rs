@@ -16,7 +16,9 @@ pub(crate) async fn run(context: &Context, args: Tell) -> Result<ExitCode, Failu
     let text = message(&args.text, "message")?;
     output::print_or_exit(match tell(context, &args.id, text).await? {
         Told::Running(Some(ability)) => format!("sent: {}", ability.words()),
-        Told::Running(None) => "sent: the agent gets the message when its running tool has ended, or its turn".into(),
+        Told::Running(None) => {
+            "sent: the agent gets the message when its running tool has ended, or its turn".into()
+        }
         // Work that passes its checks is done, so there is no next attempt.
         Told::Checking => "sent: the agent gets the message if it continues".into(),
         Told::Waiting => "sent: the agent gets the message when it continues".into(),
