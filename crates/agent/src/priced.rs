@@ -70,6 +70,8 @@ impl Priced {
                 match model.and_then(|model| self.list.cost(model, used, *context_used)) {
                     Some(cost) => {
                         used.estimate = cost;
+                        // What is free by the list has a known cost.
+                        used.reported.cost |= cost == MicroUsd(0);
                         None
                     }
                     None => self.report(model.cloned()),

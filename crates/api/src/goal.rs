@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
-use towline_core::{Attempt, Axis, GoalState, Merge, Origin, Outcome, Spent, Usage};
+use towline_core::{Attempt, Axis, GoalState, Merge, Origin, Outcome, Spent, Tokens, Usage};
 
 use crate::{BaselineCheckReport, QuestionReport, VerdictReport};
 
@@ -227,21 +227,24 @@ pub struct ContextReport {
     pub size: Option<u64>,
 }
 
-/// Tokens and money.
+/// Tokens and money. What no agent reported is null.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UsageReport {
     /// Tokens sent, without those that came from a cache.
-    pub input: u64,
-    pub output: u64,
+    pub input: Option<u64>,
+    pub output: Option<u64>,
     /// Tokens read from a cache.
-    pub cache_read: u64,
+    pub cache_read: Option<u64>,
     /// Tokens written to a cache.
-    pub cache_write: u64,
+    pub cache_write: Option<u64>,
     /// The cost in US dollars.
-    pub cost_usd: f64,
+    pub cost_usd: Option<f64>,
     /// Whether a part of the cost is an estimate: the agent has not reported it.
     pub estimated: bool,
+    /// Whether some attempts did not report what they used, so that it is more than these sums.
+    #[serde(default)]
+    pub partial: bool,
 }
 
 /// What was decided about a tool that an agent wanted to use.
@@ -351,14 +354,17 @@ impl AttemptReport {
 
 impl From<Usage> for UsageReport {
     fn from(usage: Usage) -> Self {
-        let Spent { amount, estimated } = usage.spent();
+        let Spent { amount, estimated, partial } = usage.spent();
+        let tokens = |amount: Tokens| usage.knows_tokens().then_some(amount.0);
+        let cache = |amount: Tokens| usage.knows_cache().then_some(amount.0);
         Self {
-            input: usage.input.0,
-            output: usage.output.0,
-            cache_read: usage.cache_read.0,
-            cache_write: usage.cache_write.0,
-            cost_usd: amount.dollars(),
+            input: tokens(usage.input),
+            output: tokens(usage.output),
+            cache_read: cache(usage.cache_read),
+            cache_write: cache(usage.cache_write),
+            cost_usd: usage.knows_cost().then(|| amount.dollars()),
             estimated,
+            partial,
         }
     }
 }

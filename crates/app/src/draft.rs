@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use towline_agent::{AgentSettings, Resuming, agent};
+use towline_agent::{Ability, AgentSettings, Resuming, agent};
 use towline_config::{
     Config, GoalFile, GoalOrigin, Layer, LayerContent, LayerName, WorkspaceConfig, WorkspaceOverrides,
     check_from_command,
@@ -127,6 +127,7 @@ pub async fn draft(context: &Context, run: &Request, now: Timestamp) -> Result<D
         origin: origin(context, file.origin),
         created_at: now,
     };
+    notices.extend(unlimited_costs(&goal, &agents));
     let copied = copied_secrets(&goal);
     context.secrets.add(&copied.secrets);
     notices.extend(copied.warnings.into_iter().map(|warning| Notice::Files(warning.to_string())));
@@ -147,6 +148,18 @@ pub async fn start_goal(
         let _ = home.remove(&history);
     }
     started
+}
+
+/// The agents whose cost will stay unknown, where it is limited. Those that name their model report by themselves that it has
+/// no price.
+fn unlimited_costs(goal: &Goal, agents: &[(AgentName, AgentSettings)]) -> Vec<Notice> {
+    let agents = agents.iter().filter(|_| goal.budget.usd.is_some());
+    let unknown = agents.filter_map(|(name, settings)| {
+        let agent = agent(settings.kind);
+        let is_unknown = matches!(agent.abilities(settings).cost, Ability::No(_));
+        (is_unknown && !agent.reports_unknown_price()).then(|| Notice::UnknownCost(name.clone()))
+    });
+    unknown.collect()
 }
 
 /// Where the work happens, as the goal's file or the configuration has it.

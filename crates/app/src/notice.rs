@@ -37,6 +37,8 @@ pub enum Notice {
     Uncommitted(Vec<String>),
     /// Submodules are empty where the agent works.
     EmptySubmodules,
+    /// The budget `usd` does not stop this agent, which does not report its cost.
+    UnknownCost(AgentName),
     /// The goal has no checks.
     NoChecks,
     /// The agent may change the tests.

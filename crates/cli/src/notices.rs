@@ -45,6 +45,10 @@ pub(crate) fn text(notice: &Notice) -> String {
              (if they are needed: setup = [\"git submodule update --init --recursive\"] in [workspace])"
                 .to_owned()
         }
+        Notice::UnknownCost(agent) => format!(
+            "note: agent `{agent}` does not report its cost, so the budget `usd` does not stop it\n      \
+             (limit `turns`, `attempts` or `wall`)"
+        ),
         Notice::NoChecks => {
             "note: no checks, so the goal can end as unproven at best (--check CMD)".to_owned()
         }

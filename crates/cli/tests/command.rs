@@ -59,6 +59,28 @@ fn directory(report: &Value, attempt: usize) -> PathBuf {
 }
 
 #[test]
+fn what_a_program_does_not_report_is_unknown_and_not_zero() {
+    let desk = desk(&format!("prompt=$(cat)\n{WORK}"), "command = [SCRIPT]");
+    let (_, report) = run(&desk);
+    let unknown = json!({
+        "input": null, "output": null, "cache_read": null, "cache_write": null,
+        "cost_usd": null, "estimated": false, "partial": false,
+    });
+    assert_eq!(
+        (&report["usage"], of_attempts(&report, "usage")),
+        (&unknown, vec![unknown.clone(), unknown.clone()])
+    );
+    let goal = report["id"].as_str().expect("an id");
+    let shown = ["show", "ls", "logs"].map(|command| {
+        let arguments = [command, goal];
+        desk.towline(&arguments[..if command == "ls" { 1 } else { 2 }]).stdout
+    });
+    for (text, wanted) in shown.iter().zip(["usage unknown", "unknown", "usage unknown"]) {
+        assert!(text.contains(wanted) && !text.contains("0 tokens") && !text.contains("$0"), "{text}");
+    }
+}
+
+#[test]
 fn a_red_check_reaches_the_program_on_its_standard_input_and_then_the_goal_is_done() {
     let body =
         format!("prompt=$(cat); printf '%s' \"$prompt\" > \"$home/prompt.$n\"\n{WORK}echo 'Cost: $0.25'");

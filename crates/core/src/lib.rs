@@ -67,5 +67,5 @@ pub use state::{
     Unavailable, WorkspaceBinding,
 };
 pub use step::{Illegal, Moved, Stale, Step, StepOutcome, step};
-pub use units::{MicroUsd, Spent, Tokens, Usage};
+pub use units::{MicroUsd, Reported, Spent, Tokens, Usage};
 pub use verdict::{CheckProcess, CheckResult, Checkout, Reuse, Verdict};

@@ -261,7 +261,8 @@ impl GoalState {
 
     /// What all attempts used.
     pub fn usage(&self) -> Usage {
-        self.attempts.iter().fold(Usage::default(), |sum, attempt| sum + attempt.usage)
+        let used = self.attempts.iter().filter(|attempt| attempt.may_have_used());
+        used.map(|attempt| attempt.usage).reduce(Usage::and).unwrap_or_else(Usage::nothing)
     }
 
     /// Attempts that count against the budget.
@@ -525,6 +526,11 @@ impl Attempt {
             read_to: 0,
         }
     }
+    /// Whether the model was asked, so that what is not reported is unknown rather than nothing.
+    fn may_have_used(&self) -> bool {
+        self.turns > 0 && self.counts || self.was_answered()
+    }
+
     /// Whether the model answered. Earlier versions recorded only what was used.
     pub fn was_answered(&self) -> bool {
         self.answered || !self.usage.is_empty()

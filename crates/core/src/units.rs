@@ -78,7 +78,10 @@ impl fmt::Display for Tokens {
 }
 
 /// What was used, every kind of token counted apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+///
+/// An amount that was never reported is unknown: `null` in JSON, and 0 in these fields, so that sums count what is known.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(from = "UsageRecord", into = "UsageRecord")]
 pub struct Usage {
     /// Input that no cache served.
     pub input: Tokens,
@@ -89,34 +92,126 @@ pub struct Usage {
     /// Input written to a cache.
     pub cache_write: Tokens,
     /// The part of `cache_write` that the cache keeps for an hour.
-    #[serde(default, skip_serializing_if = "is_nothing")]
     pub cache_write_1h: Tokens,
     /// What it cost, as far as the agent reports it.
     pub cost: MicroUsd,
     /// What it cost by the list of prices, where the agent does not report it.
-    #[serde(default, skip_serializing_if = "is_free")]
     pub estimate: MicroUsd,
+    /// Which of the zeros were reported.
+    pub reported: Reported,
+    /// Whether it is a sum of which a part is unknown, so that more was used.
+    pub partial: bool,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_nothing(tokens: &Tokens) -> bool {
-    *tokens == Tokens(0)
+/// Which amounts of a [`Usage`] are known although they may be zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reported {
+    /// Input and output.
+    pub tokens: bool,
+    /// Both amounts of the cache.
+    pub cache: bool,
+    pub cost: bool,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_free(cost: &MicroUsd) -> bool {
-    *cost == MicroUsd(0)
+/// A [`Usage`] as it is stored. Earlier versions wrote 0 for what is unknown.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct UsageRecord {
+    input: Option<Tokens>,
+    output: Option<Tokens>,
+    cache_read: Option<Tokens>,
+    cache_write: Option<Tokens>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    cache_write_1h: Tokens,
+    cost: Option<MicroUsd>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    estimate: MicroUsd,
+    #[serde(default, skip_serializing_if = "is_default")]
+    partial: bool,
 }
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl From<Usage> for UsageRecord {
+    fn from(usage: Usage) -> Self {
+        let tokens = |amount| usage.knows_tokens().then_some(amount);
+        let cache = |amount| usage.knows_cache().then_some(amount);
+        Self {
+            input: tokens(usage.input),
+            output: tokens(usage.output),
+            cache_read: cache(usage.cache_read),
+            cache_write: cache(usage.cache_write),
+            cache_write_1h: usage.cache_write_1h,
+            cost: (usage.reported.cost || usage.cost != MicroUsd(0)).then_some(usage.cost),
+            estimate: usage.estimate,
+            partial: usage.partial,
+        }
+    }
+}
+
+impl From<UsageRecord> for Usage {
+    fn from(record: UsageRecord) -> Self {
+        Self {
+            input: record.input.unwrap_or_default(),
+            output: record.output.unwrap_or_default(),
+            cache_read: record.cache_read.unwrap_or_default(),
+            cache_write: record.cache_write.unwrap_or_default(),
+            cache_write_1h: record.cache_write_1h,
+            cost: record.cost.unwrap_or_default(),
+            estimate: record.estimate,
+            reported: Reported {
+                tokens: record.input.is_some(),
+                cache: record.cache_read.is_some(),
+                cost: record.cost.is_some(),
+            },
+            partial: record.partial,
+        }
+    }
+}
+
+/// Equal is what means the same: an amount above zero is known whether or not it is marked.
+impl PartialEq for Usage {
+    fn eq(&self, other: &Self) -> bool {
+        UsageRecord::from(*self) == UsageRecord::from(*other)
+    }
+}
+
+impl Eq for Usage {}
 
 impl Usage {
-    /// All tokens of every kind.
+    /// Nothing, and all of it is known.
+    pub fn nothing() -> Self {
+        Self { reported: Reported { tokens: true, cache: true, cost: true }, ..Self::default() }
+    }
+
+    /// All tokens of every kind, as far as they are known.
     pub fn tokens(&self) -> Tokens {
         self.input + self.output + self.cache_read + self.cache_write
     }
 
-    /// What it cost, estimates included.
+    /// What it cost, estimates included, as far as it is known.
     pub fn spent(&self) -> Spent {
-        Spent { amount: self.cost + self.estimate, estimated: self.estimate != MicroUsd(0) }
+        Spent {
+            amount: self.cost + self.estimate,
+            estimated: self.estimate != MicroUsd(0),
+            partial: self.partial,
+        }
+    }
+
+    /// Whether tokens were reported.
+    pub fn knows_tokens(&self) -> bool {
+        self.reported.tokens || self.input + self.output != Tokens(0)
+    }
+
+    /// Whether tokens of the cache were reported.
+    pub fn knows_cache(&self) -> bool {
+        self.reported.cache || self.cache_read + self.cache_write != Tokens(0)
+    }
+
+    /// Whether the cost was reported or could be estimated.
+    pub fn knows_cost(&self) -> bool {
+        self.reported.cost || self.cost + self.estimate != MicroUsd(0)
     }
 
     /// Adds what an agent used next. Its own figure is about everything that it used before, too, so that it replaces what
@@ -128,9 +223,16 @@ impl Usage {
         *self += used;
     }
 
-    /// Whether nothing at all was used.
+    /// The sum with what somebody else used, which is partial where only one of the two is known.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let differs = self.knows_tokens() != other.knows_tokens() || self.knows_cost() != other.knows_cost();
+        Self { partial: self.partial || other.partial || differs, ..self + other }
+    }
+
+    /// Whether nothing at all was used, as far as it is known.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        self.tokens() == Tokens(0) && self.spent().amount == MicroUsd(0)
     }
 }
 
@@ -146,6 +248,12 @@ impl Add for Usage {
             cache_write_1h: self.cache_write_1h + other.cache_write_1h,
             cost: self.cost + other.cost,
             estimate: self.estimate + other.estimate,
+            reported: Reported {
+                tokens: self.reported.tokens || other.reported.tokens,
+                cache: self.reported.cache || other.reported.cache,
+                cost: self.reported.cost || other.reported.cost,
+            },
+            partial: self.partial || other.partial,
         }
     }
 }
@@ -163,13 +271,16 @@ pub struct Spent {
     pub amount: MicroUsd,
     /// Whether a part of it is an estimate.
     pub estimated: bool,
+    /// Whether a part of it is unknown, so that more was spent.
+    pub partial: bool,
 }
 
-/// For people: an estimate begins with a tilde.
+/// For people: an estimate begins with a tilde, and what is at least so much ends with a plus.
 impl fmt::Display for Spent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.estimated { "~" } else { "" };
-        f.pad(&format!("{sign}{}", self.amount))
+        let more = if self.partial { "+" } else { "" };
+        f.pad(&format!("{sign}{}{more}", self.amount))
     }
 }
 
@@ -198,6 +309,32 @@ mod tests {
         let usage: Usage = serde_json::from_str(stored).expect("usage");
         assert_eq!((usage.cost, usage.estimate, usage.cache_write_1h), (MicroUsd(5), MicroUsd(0), Tokens(0)));
         assert_eq!(serde_json::to_string(&usage).expect("JSON"), stored);
+    }
+
+    #[test]
+    fn what_was_not_reported_is_null_and_a_reported_zero_is_zero() {
+        let silent = Usage { input: Tokens(1), ..Usage::default() };
+        let stored = r#"{"input":1,"output":0,"cache_read":null,"cache_write":null,"cost":null}"#;
+        assert_eq!(serde_json::to_string(&silent).expect("JSON"), stored);
+        assert_eq!(serde_json::from_str::<Usage>(stored).expect("usage"), silent);
+        let nothing = serde_json::to_string(&Usage::nothing()).expect("JSON");
+        assert_eq!(nothing, r#"{"input":0,"output":0,"cache_read":0,"cache_write":0,"cost":0}"#);
+        assert_ne!(serde_json::from_str::<Usage>(&nothing).expect("usage"), Usage::default());
+    }
+
+    #[test]
+    fn a_sum_is_partial_where_only_a_part_of_it_is_known() {
+        let paid = Usage { input: Tokens(1), cost: MicroUsd(100_000), ..Usage::default() };
+        let silent = Usage { input: Tokens(2), ..Usage::default() };
+        let sums = [paid.and(paid), paid.and(silent), silent.and(silent), paid.and(silent).and(paid)];
+        let shown = sums.map(|sum| (sum.input.0, sum.knows_cost(), sum.spent().to_string()));
+        let wanted = [
+            (2, true, "$0.20".to_owned()),
+            (3, true, "$0.10+".to_owned()),
+            (4, false, "$0.00".to_owned()),
+            (4, true, "$0.20+".to_owned()),
+        ];
+        assert_eq!(shown, wanted);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use serde_json::json;
 use towline_core::{AgentEvent, End, SessionPlan, TurnStop};
 
+use crate::abilities::{Abilities, Ability};
 use crate::lines::{Conversation, Lines, Reading, Unknown, line};
 use crate::protocol::{Action, Agent, Frame, LaunchContext, ProcessEnd, Protocol, Restriction};
 use crate::settings::{AgentSettings, Permission};
@@ -32,6 +33,11 @@ impl Agent for Script {
 
     fn sign_in_hint(&self, _settings: &AgentSettings) -> String {
         "the scripted agent needs no sign-in".to_owned()
+    }
+
+    fn abilities(&self, settings: &AgentSettings) -> Abilities {
+        let as_written = Ability::Yes("as its script says");
+        Abilities { tokens: as_written, cost: as_written, ..Abilities::least(self.resuming(settings)) }
     }
 
     fn refuses_permission(&self, permission: Permission) -> Option<&'static str> {

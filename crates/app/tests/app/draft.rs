@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use towline_api::ErrorKind;
 use towline_app::{Action, Draft, Error, Hint, Notice, Request, find};
-use towline_core::BaselineMode;
+use towline_core::{AgentName, BaselineMode};
 
 use crate::desk::Desk;
 
@@ -49,6 +49,23 @@ async fn changes_that_are_no_part_of_the_work_are_named() {
     assert_eq!(draft.notices, [Notice::Uncommitted(vec!["new.txt".to_owned()])]);
     let with = Request { include_dirty: true, ..Request::default() };
     assert_eq!(desk.draft(with).await.expect("a draft").notices, []);
+}
+
+#[tokio::test]
+async fn a_limit_in_dollars_that_cannot_stop_an_agent_is_named() {
+    let silent = "[agents.third]\nkind = \"command\"\ncommand = [\"/bin/sh\"]\n";
+    let priced =
+        "[agents.third]\nkind = \"command\"\ncommand = [\"/bin/sh\"]\ncost_pattern = \"cost (.*)\"\n";
+    let limit = "[budget]\nusd = 5.0\n";
+    for (configuration, wanted) in [
+        (format!("{silent}{limit}"), vec![Notice::UnknownCost(AgentName::new("third"))]),
+        (silent.to_owned(), vec![]),
+        (format!("{priced}{limit}"), vec![]),
+    ] {
+        let desk = Desk::new(&configuration);
+        let request = Request { agents: vec!["third".to_owned()], ..Request::default() };
+        assert_eq!(desk.draft(request).await.expect("a draft").notices, wanted, "{configuration}");
+    }
 }
 
 #[tokio::test]

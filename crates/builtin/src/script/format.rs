@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
-use towline_core::{MicroUsd, Tokens, Usage, parse_duration};
+use towline_core::{MicroUsd, Reported, Tokens, Usage, parse_duration};
 
 use super::files::InnerPath;
 use super::{BadScript, ScriptError};
@@ -163,7 +163,7 @@ struct UsageTable {
     output: u64,
     cache_read: u64,
     cache_write: u64,
-    cost_usd: Dollars,
+    cost_usd: Option<Dollars>,
 }
 
 impl From<UsageTable> for Usage {
@@ -173,14 +173,15 @@ impl From<UsageTable> for Usage {
             output: Tokens(table.output),
             cache_read: Tokens(table.cache_read),
             cache_write: Tokens(table.cache_write),
-            cost: table.cost_usd.0,
+            reported: Reported { cost: table.cost_usd.is_some(), ..Reported::default() },
+            cost: table.cost_usd.map_or(MicroUsd(0), |cost| cost.0),
             ..Usage::default()
         }
     }
 }
 
 /// An amount in dollars.
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 #[serde(try_from = "f64")]
 struct Dollars(MicroUsd);
 

@@ -115,6 +115,7 @@ fn cells(goal: &GoalSummary, now: Timestamp) -> Vec<String> {
         goal.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
         goal.attempts.to_string(),
         match goal.usage.spent() {
+            _ if !goal.usage.knows_cost() => "unknown".to_owned(),
             Spent { amount: MicroUsd(0), .. } => NOTHING.to_owned(),
             spent => spent.to_string(),
         },

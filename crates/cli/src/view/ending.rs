@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use towline_agent::AgentSettings;
 use towline_app::report::{WARM, confirmed_by};
 use towline_app::{NextStep, next_steps};
-use towline_core::{EndKind, MicroUsd, Phase, Spent, Usage, show_duration};
+use towline_core::{EndKind, Phase, Usage, show_duration};
 use towline_engine::{Clock, SystemClock};
 use towline_store::GoalRecord;
 
@@ -60,7 +60,7 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
     facts
         .push(show_duration(elapsed(state.first_started_at.unwrap_or(record.goal.created_at), worked_until)));
     let usage = state.usage();
-    if !usage.is_empty() {
+    if usage != Usage::nothing() {
         facts.push(spent(&usage));
     }
     let mut lines = vec![format!("{head} {}", paint.dim(&format!("· {}", facts.join(" · "))))];
@@ -117,10 +117,13 @@ fn asked(record: &GoalRecord) -> String {
 /// What was used. Agents that report their cost do so at the end of a turn; until then it is estimated, where the price of the
 /// model is known.
 pub(crate) fn spent(usage: &Usage) -> String {
-    let tokens = short(usage.tokens().0);
-    match usage.spent() {
-        Spent { amount: MicroUsd(0), .. } => format!("{tokens} tokens · cost not reported"),
-        spent => format!("{tokens} tokens · {spent}"),
+    let more = if usage.partial { "+" } else { "" };
+    let tokens = format!("{}{more} tokens", short(usage.tokens().0));
+    match (usage.knows_tokens(), usage.knows_cost()) {
+        (true, true) => format!("{tokens} · {}", usage.spent()),
+        (true, false) => format!("{tokens} · cost unknown"),
+        (false, true) => format!("tokens unknown · {}", usage.spent()),
+        (false, false) => "usage unknown".to_owned(),
     }
 }
 

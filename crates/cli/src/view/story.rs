@@ -270,7 +270,7 @@ impl Story {
                 (None, None) => {}
             }
         }
-        if !self.used.is_empty() {
+        if went_well || !self.used.is_empty() {
             text.push_str(&format!(" · {}", spent(&self.used)));
         }
         let unknown: u64 = self.not_understood.values().sum();

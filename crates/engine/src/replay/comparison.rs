@@ -231,6 +231,8 @@ fn is_masked(stored: &Value, fresh: &Value) -> bool {
             };
             stored.len() == fresh.len() && fresh.iter().all(|(name, value)| same_field(name, value))
         }
+        // Earlier versions stored 0 for what an agent does not report.
+        (Value::Number(stored), Value::Null) => stored.as_u64() == Some(0),
         (stored, fresh) => stored == fresh,
     }
 }
@@ -245,6 +247,8 @@ mod tests {
     fn what_is_hidden_may_be_anything_and_the_rest_must_be_the_same() {
         let fresh = json!({"text": "key abc", "list": ["x", 1], "abc": null});
         let cases = [
+            (json!({"text": "key abc", "list": ["x", 1], "abc": 0}), true),
+            (json!({"text": "key abc", "list": ["x", 1], "abc": 1}), false),
             (json!({"text": "key abc", "list": ["x", 1], "abc": null}), true),
             (json!({"text": "key [masked K]", "list": ["x", 1], "[masked K]": null}), true),
             (json!({"text": "lock [masked K]", "list": ["x", 1], "abc": null}), false),

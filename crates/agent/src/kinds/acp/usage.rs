@@ -1,7 +1,7 @@
 //! Usage. Tokens come with the answer to a prompt. The cost is the total of the whole session, of which only the
 //! increase is new.
 
-use towline_core::{AgentEvent, MicroUsd, Tokens, Usage};
+use towline_core::{AgentEvent, MicroUsd, Reported, Tokens, Usage};
 
 use super::wire::{self, AnswerUsage, Prompted, TurnUsage, UsageMeta};
 
@@ -58,7 +58,8 @@ impl AcpUsageLedger {
         let tokens = meta.and_then(|meta| meta.towline);
         self.reports_live |= tokens.is_some();
         let used = tokens.as_ref().map(AnswerUsage::tokens).unwrap_or_default();
-        let used = Usage { cost: growth, ..used };
+        let reported = Reported { cost: total.is_some(), ..used.reported };
+        let used = Usage { cost: growth, reported, ..used };
         let model = wire::owned(tokens.and_then(|tokens| tokens.model));
         (news || !used.is_empty()).then_some(AgentEvent::Usage { model, used, context_used, context_size })
     }
@@ -96,6 +97,7 @@ impl AnswerUsage<'_> {
             output: Tokens(self.output),
             cache_read: Tokens(self.cache_read),
             cache_write: Tokens(self.cache_write),
+            reported: Reported { tokens: true, cache: true, cost: false },
             ..Usage::default()
         }
     }
@@ -116,7 +118,9 @@ fn turn_usage(usage: TurnUsage) -> Usage {
         cached_write_tokens,
         ..
     } = usage;
-    let apart = [input_tokens, output_tokens, thought_tokens, cached_read_tokens, cached_write_tokens]
+    let knows_cache = cached_read_tokens.or(cached_write_tokens).is_some();
+    let (read, written) = (cached_read_tokens.unwrap_or_default(), cached_write_tokens.unwrap_or_default());
+    let apart = [input_tokens, output_tokens, thought_tokens, read, written]
         .into_iter()
         .fold(0_u64, u64::saturating_add);
     let is_apart = usage.total_tokens.is_none_or(|total| total >= apart);
@@ -124,8 +128,9 @@ fn turn_usage(usage: TurnUsage) -> Usage {
     Usage {
         input: Tokens(input_tokens),
         output: Tokens(output_tokens.saturating_add(thought)),
-        cache_read: Tokens(cached_read_tokens),
-        cache_write: Tokens(cached_write_tokens),
+        cache_read: Tokens(read),
+        cache_write: Tokens(written),
+        reported: Reported { cache: knows_cache, ..Reported::default() },
         ..Usage::default()
     }
 }

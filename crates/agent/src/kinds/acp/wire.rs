@@ -66,8 +66,8 @@ lenient_objects! {
         "inputTokens" => input_tokens: u64,
         "outputTokens" => output_tokens: u64,
         "thoughtTokens" => thought_tokens: u64,
-        "cachedReadTokens" => cached_read_tokens: u64,
-        "cachedWriteTokens" => cached_write_tokens: u64,
+        "cachedReadTokens" => cached_read_tokens: Option<u64>,
+        "cachedWriteTokens" => cached_write_tokens: Option<u64>,
         "totalTokens" => total_tokens: Option<u64>,
     }
 

@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use towline_core::{AgentEvent, MicroUsd, Tokens, Usage};
+use towline_core::{AgentEvent, MicroUsd, Reported, Tokens, Usage};
 
 use super::wire;
 
@@ -93,7 +93,11 @@ impl ClaudeUsageLedger {
     pub(super) fn correct(&mut self, totals: &Totals<'_>, main_model: Option<&str>) -> Option<AgentEvent> {
         self.reported = match &totals.since_last {
             Some(since) => self.reported + sum(since),
-            None => self.without_past(Usage { cost: totals.cost.unwrap_or_default(), ..sum(totals.models) }),
+            None => {
+                let used = sum(totals.models);
+                let reported = Reported { cost: totals.cost.is_some(), ..used.reported };
+                self.without_past(Usage { cost: totals.cost.unwrap_or_default(), reported, ..used })
+            }
         };
         let models = totals.models;
         let missing = less(self.reported, self.counted);
@@ -151,6 +155,11 @@ fn total(model: &wire::ModelUsed) -> Usage {
         output: tokens(model.output_tokens),
         cache_read: tokens(model.cache_read_input_tokens),
         cache_write: tokens(model.cache_creation_input_tokens),
+        reported: Reported {
+            tokens: model.input_tokens.is_some(),
+            cache: model.cache_read_input_tokens.is_some(),
+            cost: model.cost_usd.is_some(),
+        },
         ..Usage::default()
     }
 }
@@ -165,6 +174,10 @@ fn largest(known: Usage, used: wire::Usage) -> Usage {
         cache_read: grown(known.cache_read, used.cache_read_input_tokens),
         cache_write: grown(known.cache_write, used.cache_creation_input_tokens),
         cache_write_1h: grown(known.cache_write_1h, for_an_hour),
+        reported: Reported {
+            cache: known.reported.cache || used.cache_read_input_tokens.is_some(),
+            ..known.reported
+        },
         ..known
     }
 }
@@ -178,6 +191,7 @@ fn less(whole: Usage, part: Usage) -> Usage {
         cache_write: less(whole.cache_write, part.cache_write),
         cache_write_1h: less(whole.cache_write_1h, part.cache_write_1h),
         cost: whole.cost.saturating_sub(part.cost),
+        reported: whole.reported,
         ..Usage::default()
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use towline_core::{AgentEvent, Tokens, Usage};
+use towline_core::{AgentEvent, Reported, Tokens, Usage};
 
 use super::protocol::CodexProtocol;
 use super::wire::{Counts, TokenUsage, UsageNews};
@@ -125,6 +125,7 @@ fn counted(counts: &Counts) -> Usage {
         output: tokens(counts.output_tokens),
         cache_read: tokens(from_cache),
         cache_write: tokens(to_cache),
+        reported: Reported { tokens: true, cache: true, cost: false },
         ..Usage::default()
     }
 }
@@ -137,6 +138,7 @@ fn less(whole: Usage, part: Usage) -> Usage {
         output: less(whole.output, part.output),
         cache_read: less(whole.cache_read, part.cache_read),
         cache_write: less(whole.cache_write, part.cache_write),
+        reported: whole.reported,
         ..Usage::default()
     }
 }
@@ -236,7 +238,11 @@ mod tests {
         };
         assert_eq!(
             counted(&odd),
-            Usage { cache_read: Tokens(u64::try_from(i64::MAX).expect("positive")), ..Usage::default() }
+            Usage {
+                cache_read: Tokens(u64::try_from(i64::MAX).expect("positive")),
+                reported: Reported { tokens: true, ..Reported::default() },
+                ..Usage::default()
+            }
         );
     }
 }

@@ -1,7 +1,8 @@
 //! The conversation with a program: it gets one prompt, and all that it prints is its answer.
 
 use towline_core::{
-    AgentEvent, End, Role, SessionId, SessionPlan, SessionStarted, TurnEnd, TurnStop, Usage, plain_line,
+    AgentEvent, End, Reported, Role, SessionId, SessionPlan, SessionStarted, TurnEnd, TurnStop, Usage,
+    plain_line,
 };
 
 use super::patterns::Patterns;
@@ -110,7 +111,8 @@ impl CommandProtocol {
             actions.push(self.session(SessionId::new(id)));
         }
         if let Some(cost) = self.patterns.cost(line) {
-            let used = Usage { cost, ..Usage::default() };
+            let reported = Reported { cost: true, ..Reported::default() };
+            let used = Usage { cost, reported, ..Usage::default() };
             actions.push(Action::emit(AgentEvent::Usage {
                 model: None,
                 used,

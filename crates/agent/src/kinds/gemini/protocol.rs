@@ -1,6 +1,8 @@
 //! The conversation: the prompt goes in, the input is closed, and the output is one turn.
 
-use towline_core::{AgentEvent, End, SessionId, SessionPlan, SessionStarted, Tokens, TurnEnd, Usage};
+use towline_core::{
+    AgentEvent, End, Reported, SessionId, SessionPlan, SessionStarted, Tokens, TurnEnd, Usage,
+};
 
 use super::classify::{Evidence, Outcome, classify, refused_words};
 use super::speech::GeminiSpeech;
@@ -199,10 +201,12 @@ fn usage<'s>(stats: &'s wire::Stats<'_>, model: Option<&'s str>) -> impl Iterato
 /// The total includes reasoning, which is billed as output.
 fn used(counts: wire::Counts) -> Usage {
     let beyond_input = counts.total_tokens.saturating_sub(counts.input_tokens);
+    let cached = counts.cached.unwrap_or_default();
     Usage {
-        input: Tokens(counts.input_tokens.saturating_sub(counts.cached)),
+        input: Tokens(counts.input_tokens.saturating_sub(cached)),
         output: Tokens(counts.output_tokens.max(beyond_input)),
-        cache_read: Tokens(counts.cached),
+        cache_read: Tokens(cached),
+        reported: Reported { cache: counts.cached.is_some(), ..Reported::default() },
         ..Usage::default()
     }
 }

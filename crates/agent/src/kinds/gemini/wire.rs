@@ -117,8 +117,7 @@ pub(super) struct Stats<'a> {
     input_tokens: u64,
     #[serde(default)]
     output_tokens: u64,
-    #[serde(default)]
-    cached: u64,
+    cached: Option<u64>,
     #[serde(default)]
     pub(super) models: BTreeMap<Text<'a>, Counts>,
 }
@@ -141,6 +140,5 @@ pub(super) struct Counts {
     /// Excludes the reasoning tokens.
     #[serde(default)]
     pub(super) output_tokens: u64,
-    #[serde(default)]
-    pub(super) cached: u64,
+    pub(super) cached: Option<u64>,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use towline_core::{Tokens, Usage};
+use towline_core::{Reported, Tokens, Usage};
 
 use super::support::{RECORDED, events, used, written};
 use crate::recording::{Recording, Steering};
@@ -49,6 +49,7 @@ fn used_by(recording: &Recording) -> Usage {
                 input: Tokens(count("inputTokens") - count("cachedInputTokens")),
                 output: Tokens(count("outputTokens")),
                 cache_read: Tokens(count("cachedInputTokens")),
+                reported: Reported { tokens: true, cache: true, cost: false },
                 ..Usage::default()
             };
         }

@@ -102,12 +102,17 @@ impl Board {
         let gauges = [
             limits.usd.map(|limit| {
                 let spent = usage.spent();
-                Gauge::of(Axis::Usd, spent.amount.0, limit.0, format!("{spent} of {limit}"))
+                let words = if usage.knows_cost() { spent.to_string() } else { "unknown".to_owned() };
+                Gauge::of(Axis::Usd, spent.amount.0, limit.0, format!("{words} of {limit}"))
             }),
             count(Axis::Turns, limits.turns, state.turns(), plain),
             count(Axis::Attempts, limits.attempts, state.attempts_spent(), plain),
             self.wall(now),
-            count(Axis::Tokens, limits.tokens.map(|tokens| tokens.0), usage.tokens().0, short),
+            limits.tokens.map(|limit| {
+                let used = usage.tokens().0;
+                let words = if usage.knows_tokens() { short(used) } else { "unknown".to_owned() };
+                Gauge::of(Axis::Tokens, used, limit.0, format!("{words} of {}", short(limit.0)))
+            }),
             in_row(Axis::Errors, limits.errors, state.errors_in_row),
             in_row(Axis::Denials, limits.denials, state.denials_in_row),
         ];
