@@ -19,7 +19,6 @@ pub enum Detail {
 
 /// What a goal changed.
 pub struct Change {
-    /// The goal.
     pub goal: GoalId,
     /// The change, with its secrets.
     pub text: String,

@@ -53,5 +53,5 @@ pub use self::remove::{Removal, remove};
 pub use self::replay::{ReplayOutcome, ReplayViewer, replay};
 pub use self::restore::{Restored, restore};
 pub use self::secrets::KnownSecrets;
-pub use self::steer::{Answered, Steering, Taken, Told, answer, halt, pass_on, tell, unreachable};
+pub use self::steer::{Answered, Arrival, Steering, Taken, answer, halt, pass_on, send_message, unreachable};
 pub use self::upgrade::ShowUpgrade;

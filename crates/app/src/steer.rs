@@ -198,7 +198,7 @@ pub async fn answer(context: &Context, id: &str, number: Option<u32>, text: &str
 
 /// When an agent gets a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum Arrival {
     /// While it works, as it can; none where its settings cannot be read.
     Running(Option<Ability>),
     /// When its work fails the checks.
@@ -210,16 +210,16 @@ pub enum Told {
 }
 
 /// Sends a message to the agent of a goal.
-pub async fn tell(context: &Context, id: &str, text: String) -> Result<Told, Error> {
+pub async fn send_message(context: &Context, id: &str, text: String) -> Result<Arrival, Error> {
     let found = find::goal(context, id).await?;
-    let told = match found.record.state.phase {
-        Phase::Running { .. } => Told::Running(steering_of(context, &found.record)),
-        Phase::Checking { .. } => Told::Checking,
-        _ => Told::Waiting,
+    let arrival = match found.record.state.phase {
+        Phase::Running { .. } => Arrival::Running(steering_of(context, &found.record)),
+        Phase::Checking { .. } => Arrival::Checking,
+        _ => Arrival::Waiting,
     };
     match steer(context, found, GoalCommand::Tell { text }).await? {
-        Taken::ByDriver => Ok(told),
-        Taken::Recorded { next } => Ok(Told::Recorded { next }),
+        Taken::ByDriver => Ok(arrival),
+        Taken::Recorded { next } => Ok(Arrival::Recorded { next }),
     }
 }
 

@@ -36,7 +36,7 @@ impl Agent for Script {
     }
 
     fn abilities(&self, settings: &AgentSettings) -> Abilities {
-        let as_written = Ability::Yes("as its script says");
+        let as_written = Ability::Yes("as its script has it");
         Abilities { tokens: as_written, cost: as_written, ..Abilities::least(self.resuming(settings)) }
     }
 

@@ -1,7 +1,7 @@
 //! Requests for goals that no engine runs.
 
 use jiff::Timestamp;
-use towline_app::{Action, Error, Hint, Merge, Told, answer, merge, tell};
+use towline_app::{Action, Arrival, Error, Hint, Merge, answer, merge, send_message};
 use towline_core::{Ask, AttemptNo, PauseReason, Phase, Question, QuestionNo};
 use towline_workspace::MergeStyle;
 
@@ -26,8 +26,8 @@ async fn a_message_or_an_answer_to_a_paused_goal_names_the_command_that_resumes_
         })
         .await;
     let resume = Action::Resume(Some(goal.id));
-    let told = tell(&desk.context(), "@", "hi".to_owned()).await.expect("stored");
-    assert_eq!(told, Told::Recorded { next: resume.clone() });
+    let sent = send_message(&desk.context(), "@", "hi".to_owned()).await.expect("stored");
+    assert_eq!(sent, Arrival::Recorded { next: resume.clone() });
     let answered = answer(&desk.context(), "@", None, "blue").await.expect("stored");
     assert_eq!(answered.next, Some(resume));
 }
