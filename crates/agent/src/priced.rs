@@ -67,7 +67,8 @@ impl Priced {
             }
             AgentEvent::Usage { model, used, context_used, .. } if is_unpriced(used) => {
                 let model = model.as_ref().or(self.model.as_ref());
-                match model.and_then(|model| self.list.cost(model, used, *context_used)) {
+                let all = Usage { output: used.output + used.uncounted, ..*used };
+                match model.and_then(|model| self.list.cost(model, &all, *context_used)) {
                     Some(cost) => {
                         used.estimate = cost;
                         // What is free by the list has a known cost.
@@ -100,7 +101,7 @@ impl Priced {
 
 /// Whether tokens were used and the agent does not report their cost at the same time.
 fn is_unpriced(used: &Usage) -> bool {
-    used.cost == MicroUsd(0) && used.tokens() != Tokens(0)
+    used.cost == MicroUsd(0) && used.tokens() + used.uncounted != Tokens(0)
 }
 
 impl Protocol for Priced {

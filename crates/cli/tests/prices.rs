@@ -46,6 +46,27 @@ fn a_limit_in_dollars_ends_a_turn_after_the_message_that_crosses_it() {
 }
 
 #[test]
+fn a_limit_in_dollars_holds_while_a_subagent_works() {
+    let of_subagent = || Matcher::new(|request| !request.tool_names().iter().any(|name| name == "Agent"));
+    let words = "word ".repeat(240);
+    let steps =
+        (0..8).fold(Rule::when(of_subagent()), |rule, _| rule.then(bash("sleep 1").with_text(&words)));
+    let call = json!({"description": "a part", "prompt": "do a part", "subagent_type": "general-purpose"});
+    let main = Rule::always().reply(Reply::tool("Agent", call).usage(MESSAGE));
+    let model = ModelServer::start([
+        steps.then(Reply::text("Done.").usage(MESSAGE)),
+        main.then(Reply::text("Done.").usage(MESSAGE)),
+    ]);
+    let desk = desk(&model, "claude-opus-4-8");
+    let ran = desk.towline(["run", "have it done", "--check", "false", "--budget", "usd=0.05", "--json"]);
+    let report = ran.json();
+    let reason = report["reason"].to_string();
+    assert_eq!(report["phase"], "failed", "{ran:?}");
+    assert!(reason.contains("usd"), "{reason}");
+    assert!((4..=6).contains(&model.turns().len()), "{} requests: {report}", model.turns().len());
+}
+
+#[test]
 fn a_turn_that_is_killed_is_charged_by_its_estimate_and_the_cost_is_seen_while_it_runs() {
     let model = ModelServer::start([Rule::always().reply(bash("tail -f /dev/null"))]);
     let desk = desk(&model, "claude-opus-4-8");

@@ -101,6 +101,8 @@ pub struct Usage {
     pub reported: Reported,
     /// Whether it is a sum of which a part is unknown, so that more was used.
     pub partial: bool,
+    /// Output that the agent counts later, by its length. It is for the estimate alone: it is neither stored nor added up.
+    pub uncounted: Tokens,
 }
 
 /// Which amounts of a [`Usage`] are known although they may be zero.
@@ -166,6 +168,7 @@ impl From<UsageRecord> for Usage {
                 cost: record.cost.is_some(),
             },
             partial: record.partial,
+            uncounted: Tokens(0),
         }
     }
 }
@@ -254,6 +257,7 @@ impl Add for Usage {
                 cost: self.reported.cost || other.reported.cost,
             },
             partial: self.partial || other.partial,
+            uncounted: Tokens(0),
         }
     }
 }

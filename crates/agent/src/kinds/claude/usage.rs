@@ -3,7 +3,8 @@
 //! An `assistant` line repeats the usage at the start of its message, once per content block. The final output count
 //! is only in the stream, and subagents have no stream. So the counted usage of every message is stored, only
 //! increases are reported, and what is missing at a result is reported then. The sum of all events is what the CLI
-//! reports, and a killed turn is counted as far as it went.
+//! reports, and a killed turn is counted as far as it went. Until the result, the cost of what subagents write is
+//! estimated by its length.
 //!
 //! The totals of a result are those of the process in older versions, and those of the session in newer ones,
 //! including all earlier processes. The newest versions also report the usage since the last result; for the others,
@@ -11,6 +12,7 @@
 
 use std::collections::HashMap;
 
+use serde_json::value::RawValue;
 use towline_core::{AgentEvent, MicroUsd, Reported, Tokens, Usage};
 
 use super::wire;
@@ -36,20 +38,25 @@ pub(super) struct ClaudeUsageLedger {
 /// The thread of the main conversation.
 const MAIN: &str = "";
 
+/// Rather too few than too many: reasoning is paid for and not shown.
+const BYTES_PER_TOKEN: usize = 3;
+
 impl ClaudeUsageLedger {
-    /// Counts a message with an id, seen whole or at its start.
+    /// Counts a message with an id, seen at its start or with a block of its content.
     pub(super) fn saw(&mut self, parent: Option<&str>, message: &wire::Message<'_>) -> Option<AgentEvent> {
         let id = wire::text(&message.id);
         let used = message.usage?;
         let model = message.model.as_ref().map(|model| model.as_str().to_owned());
         self.current.insert(parent.unwrap_or(MAIN).to_owned(), (id.to_owned(), model.clone()));
-        self.count(parent, id, model, used)
+        // The main conversation has a stream with its own counts.
+        let uncounted = parent.and(message.content).map_or(Tokens(0), tokens_of);
+        self.count(parent, id, model, used, uncounted)
     }
 
     /// Counts an increase of the message that a thread is writing.
     pub(super) fn grew(&mut self, parent: Option<&str>, used: wire::Usage) -> Option<AgentEvent> {
         let (id, model) = self.current.get(parent.unwrap_or(MAIN))?.clone();
-        self.count(parent, &id, model, used)
+        self.count(parent, &id, model, used, Tokens(0))
     }
 
     fn count(
@@ -58,11 +65,12 @@ impl ClaudeUsageLedger {
         id: &str,
         model: Option<String>,
         used: wire::Usage,
+        uncounted: Tokens,
     ) -> Option<AgentEvent> {
         let known = self.messages.get(id).copied().unwrap_or_default();
         let now = largest(known, used);
         let growth = less(now, known);
-        if growth.is_empty() {
+        if growth.is_empty() && uncounted == Tokens(0) {
             return None;
         }
         self.messages.insert(id.to_owned(), now);
@@ -73,7 +81,7 @@ impl ClaudeUsageLedger {
         }
         Some(AgentEvent::Usage {
             model,
-            used: growth,
+            used: Usage { uncounted, ..growth },
             context_used: self.context_used.filter(|_| on_main),
             context_size: self.context_size.filter(|_| on_main),
         })
@@ -135,6 +143,22 @@ pub(super) struct Totals<'a> {
     pub(super) cost: Option<MicroUsd>,
     /// The usage of this process since its last result.
     pub(super) since_last: Option<wire::ModelUsage>,
+}
+
+/// What the content of a message amounts to, by its length.
+fn tokens_of(content: &RawValue) -> Tokens {
+    let bytes = match wire::Content::read(Some(content)) {
+        Some(wire::Content::Text(text)) => text.as_str().len(),
+        Some(wire::Content::Blocks(blocks)) => blocks.into_iter().map(length).sum(),
+        None => 0,
+    };
+    Tokens(u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX))
+}
+
+fn length(block: &RawValue) -> usize {
+    let Ok(block) = serde_json::from_str::<wire::Block<'_>>(block.get()) else { return 0 };
+    let input = block.input.map_or(0, |input| input.get().len());
+    wire::text(&block.text).len() + wire::text(&block.thinking).len() + input
 }
 
 fn sum(models: &wire::ModelUsage) -> Usage {
@@ -258,6 +282,29 @@ mod tests {
         assert_eq!(shown(ledger.grew(None, final_count)), Some((0, 19, Some(120))));
         assert_eq!(shown(ledger.grew(Some("t"), final_count)), Some((0, 19, None)));
         assert_eq!(shown(ledger.grew(Some("unknown"), final_count)), None);
+    }
+
+    #[test]
+    fn a_subagent_without_a_stream_is_estimated_by_what_it_writes_and_counted_by_the_result() {
+        let mut ledger = ClaudeUsageLedger::default();
+        let uncounted = |ledger: &mut ClaudeUsageLedger, parent: Option<&str>, id: &str, content: Value| {
+            let usage = json!({"input_tokens": 10, "output_tokens": 1});
+            let message = json!({"id": id, "model": "m", "usage": usage, "content": content}).to_string();
+            match ledger.saw(parent, &serde_json::from_str(&message).expect("a message")) {
+                Some(AgentEvent::Usage { used, .. }) => Some((used.input.0, used.output.0, used.uncounted.0)),
+                other => other.map(|other| panic!("{other:?}")),
+            }
+        };
+        let text = json!([{"type": "text", "text": "x".repeat(300)}]);
+        let call =
+            json!([{"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "y".repeat(284)}}]);
+        assert_eq!(uncounted(&mut ledger, Some("t"), "a", text.clone()), Some((10, 1, 100)));
+        assert_eq!(uncounted(&mut ledger, Some("t"), "a", call), Some((0, 0, 100)));
+        assert_eq!(uncounted(&mut ledger, Some("t"), "a", json!("z".repeat(3))), Some((0, 0, 1)));
+        assert_eq!(uncounted(&mut ledger, None, "b", text), Some((10, 1, 0)));
+        let totals = models(json!({"m": {"inputTokens": 20, "outputTokens": 250}}));
+        let totals = Totals { models: &totals, cost: Some(MicroUsd(7)), since_last: None };
+        assert_eq!(shown(ledger.correct(&totals, Some("m"))), Some((0, 248, Some(11))));
     }
 
     #[test]
