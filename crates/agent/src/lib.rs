@@ -12,6 +12,7 @@ mod json;
 pub mod jsonrpc;
 mod kinds;
 mod lines;
+mod mcp;
 mod permission;
 mod priced;
 mod protocol;
@@ -25,12 +26,13 @@ pub use abilities::{Abilities, Ability};
 pub use api_settings::{ApiSettings, Fetch, OpenaiApi, Provider};
 pub use environment::{Environment, is_agents_variable};
 pub use kinds::{Kind, agent};
+pub use mcp::McpServer;
 pub use permission::tool_call;
 pub use priced::{Pricing, UnknownPrice, priced};
 pub use protocol::{
     Action, Agent, Frame, LaunchContext, LaunchPlan, ProcessEnd, Protocol, RefusedSettings, Restriction,
     Resuming, Stdio, Steer, WindowSize,
 };
-pub use settings::{AgentSettings, CliSettings, McpServer, Permission, PromptBy};
+pub use settings::{AgentSettings, CliSettings, Permission, PromptBy};
 pub use sign_in::{SignIn, SignInClue};
 pub use version::{Tested, TestedVersions, Version};

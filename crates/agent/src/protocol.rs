@@ -148,8 +148,17 @@ pub trait Agent: Send + Sync {
     }
 
     /// Why it cannot be started with this prompt.
-    fn refuses(&self, _settings: &AgentSettings, _context: &LaunchContext<'_>) -> Option<LaunchProblem> {
-        None
+    fn refuses(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Option<LaunchProblem> {
+        let (server, name) = settings.missing_variable(context.environment)?;
+        let message = format!(
+            "the MCP server `{server}` needs the variable {name}, which is not set; set it, and retry"
+        );
+        Some(LaunchProblem::Other { message })
+    }
+
+    /// Whether it can be given MCP servers that are reached over HTTP.
+    fn takes_http_servers(&self) -> bool {
+        true
     }
 }
 

@@ -10,6 +10,7 @@ use towline_core::{Price, SessionLimits, Timeouts};
 use crate::api_settings::ApiSettings;
 use crate::environment::Environment;
 use crate::kinds::Kind;
+use crate::mcp::{self, McpServer};
 use crate::protocol::WindowSize;
 
 /// What happens when the agent wants to use a tool that no rule covers.
@@ -73,6 +74,9 @@ pub struct AgentSettings {
     pub max_turns: Option<u32>,
     /// MCP servers it is given.
     pub mcp: BTreeMap<String, McpServer>,
+    /// The path of a file with further ones.
+    #[serde(default)]
+    pub mcp_file: Option<String>,
     /// Further arguments, after all of ours.
     pub args: Vec<String>,
     /// Variables set for it.
@@ -107,6 +111,19 @@ impl AgentSettings {
     /// Whether it must ask before it uses tools: because a person decides, or because something is forbidden.
     pub fn must_ask(&self) -> bool {
         self.permission != Permission::Bypass || !self.deny.is_empty()
+    }
+
+    /// A value of an MCP server with what its variables hold.
+    pub(crate) fn filled(&self, value: &str, inherited: &BTreeMap<String, String>) -> String {
+        mcp::filled(value, |name| self.env.get(name).or_else(|| inherited.get(name)))
+    }
+
+    /// The first variable that an MCP server names and that is not set, with the server.
+    pub(crate) fn missing_variable(&self, inherited: &BTreeMap<String, String>) -> Option<(&str, &str)> {
+        let is_set = |name: &str| self.env.contains_key(name) || inherited.contains_key(name);
+        self.mcp.iter().find_map(|(server, given)| {
+            given.variables().into_iter().find(|name| !is_set(name)).map(|name| (server.as_str(), name))
+        })
     }
 
     /// Whether `allow` has a rule for this tool.
@@ -151,21 +168,4 @@ impl PromptBy {
     pub const ARGUMENT_WORD: &str = "{prompt}";
     /// The placeholder for the id of the conversation in the arguments that resume it.
     pub const SESSION_WORD: &str = "{session}";
-}
-
-/// An MCP server of an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct McpServer {
-    /// Program and arguments.
-    pub command: Vec<String>,
-}
-
-impl McpServer {
-    /// The name of the server with Towline's own tools.
-    pub const TOWLINE: &str = "towline";
-
-    /// The program, and its arguments.
-    pub(crate) fn program(&self) -> (&str, &[String]) {
-        self.command.split_first().map_or(("", &[]), |(program, args)| (program.as_str(), args))
-    }
 }

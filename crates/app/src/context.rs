@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use towline_config::{Inspection, Layer, LayerContent, LayerName, Loaded};
+use towline_agent::agent;
+use towline_config::{Inspection, Layer, LayerContent, LayerName, Loaded, MCP_FILE_LIMIT, read_mcp_file};
 use towline_engine::{Engine, EngineSettings, Home, SystemClock, known_secrets, supervisor_arguments};
 use towline_process::SupervisorProgram;
 use towline_store::{SqliteStore, Store, UpgradeGuard};
@@ -76,6 +77,7 @@ impl Context {
         layers.extend(above);
         let mut loaded = towline_config::load(&layers)?;
         loaded.config.set_own_program(&self.program.display().to_string());
+        add_mcp_files(&mut loaded, directory)?;
         self.secrets.add(&known_secrets(&self.environment, loaded.config.agents.values()));
         Ok(loaded)
     }
@@ -185,6 +187,41 @@ impl Context {
 fn unusable(root: &Path, error: &std::io::Error) -> Error {
     Error::internal(format!("cannot use the state directory {}: {error}", root.display()))
         .hint("set TOWLINE_HOME to a directory that you may write to")
+}
+
+/// Adds the servers of MCP configuration files to those that the settings name. A path is relative to the file that names
+/// it.
+fn add_mcp_files(loaded: &mut Loaded, directory: &Path) -> Result<(), Error> {
+    let Loaded { config, sources, .. } = loaded;
+    for (name, settings) in &mut config.agents {
+        if let Some(path) = &settings.mcp_file {
+            let base = match sources.get(&format!("agents.{name}.mcp_file")) {
+                Some(LayerName::User(file) | LayerName::Repository(file)) => file.parent(),
+                _ => None,
+            };
+            let path = base.unwrap_or(directory).join(path);
+            let refused = |why: &str| {
+                Error::usage(format!(
+                    "cannot use {}, the `mcp_file` of agent `{name}`: {why}",
+                    path.display()
+                ))
+            };
+            let text = towline_files::read_following(&path, MCP_FILE_LIMIT);
+            let text = text.map_err(|error| refused(&error.to_string()))?;
+            for (server, given) in read_mcp_file(&text).map_err(|why| refused(&why))? {
+                settings.mcp.entry(server).or_insert(given);
+            }
+        }
+        let over_http = settings.mcp.iter().find(|(_, server)| server.url.is_some());
+        if let Some((server, _)) = over_http.filter(|_| !agent(settings.kind).takes_http_servers()) {
+            return Err(Error::usage(format!(
+                "agent `{name}`: the MCP server `{server}` is reached over HTTP, and agents of the kind `{}` can only start programs",
+                settings.kind.name()
+            ))
+            .hint("give it as a `command`, or leave it out"));
+        }
+    }
+    Ok(())
 }
 
 fn read_if_there(path: &Path) -> std::io::Result<Option<String>> {

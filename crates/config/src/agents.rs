@@ -11,6 +11,7 @@ use crate::convert::Config;
 use crate::error::{ConfigError, Warning, did_you_mean};
 use crate::kind_keys;
 use crate::layer::Place;
+use crate::mcp_file::check_url;
 use crate::prices;
 use crate::schema::KeyPath;
 use crate::settings::Settings;
@@ -138,8 +139,9 @@ fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> 
         dirs: list("dirs"),
         max_turns: settings.get(&["agents", name, "max_turns"]).and_then(|turns: u64| turns.try_into().ok()),
         mcp,
+        mcp_file: settings.get(&["agents", name, "mcp_file"]),
         args: list("args"),
-        env: read_env(settings, name),
+        env: read_texts(settings, &["agents", name, "env"]),
         pass_env: list("pass_env"),
         sessions: SessionLimits {
             context_threshold: settings.get(&["agents", name, "context_threshold"]).unwrap_or_default(),
@@ -170,21 +172,33 @@ fn read_mcp(settings: &mut Settings, name: &str) -> BTreeMap<String, McpServer> 
             settings.report(what, place, "give it another name".to_owned());
             continue;
         }
-        match settings.get(&["agents", name, "mcp", &server, "command"]) {
-            Some(command) => {
-                servers.insert(server, McpServer { command });
-            }
-            None => {
-                let fix = format!("add the program to start, such as `{server} = {{ command = [\"…\"] }}`");
-                let path = KeyPath::of(&["agents", name, "mcp", &server]);
-                settings.report(format!("`{path}` has no `command`"), place, fix);
-            }
+        let path = ["agents", name, "mcp", server.as_str()];
+        let key = |key| [path.as_slice(), &[key]].concat();
+        let command: Option<Vec<String>> = settings.get(&key("command"));
+        let url: Option<String> = settings.get(&key("url"));
+        let headers = read_texts(settings, &key("headers"));
+        let problem = match (&command, &url) {
+            (None, None) => Some("has neither a `command` nor a `url`".to_owned()),
+            (Some(_), Some(_)) => Some("has both a `command` and a `url`".to_owned()),
+            (Some(_), None) if !headers.is_empty() => Some("has `headers` and no `url`".to_owned()),
+            (None, Some(url)) => check_url(url).err(),
+            (Some(_), None) => None,
+        };
+        if let Some(problem) = problem {
+            let fix = format!(
+                "give it a program to start, `{server} = {{ command = [\"…\"] }}`, or an address, \
+                 `{server} = {{ url = \"https://…\" }}`"
+            );
+            settings.report(format!("`{}` {problem}", KeyPath::of(&path)), place, fix);
+            continue;
         }
+        let command = command.unwrap_or_default();
+        servers.insert(server, McpServer { command, url, headers, ..McpServer::default() });
     }
     servers
 }
 
-fn read_env(settings: &Settings, name: &str) -> BTreeMap<String, String> {
-    let names = settings.names_below(&["agents", name, "env"]).into_iter();
-    names.filter_map(|(key, _)| Some((key.clone(), settings.get(&["agents", name, "env", &key])?))).collect()
+fn read_texts(settings: &Settings, path: &[&str]) -> BTreeMap<String, String> {
+    let names = settings.names_below(path).into_iter();
+    names.filter_map(|(key, _)| Some((key.clone(), settings.get(&[path, &[&key]].concat())?))).collect()
 }

@@ -193,6 +193,9 @@ const CONFIGURATION: &[Key] = &[
     acts("agents.*.dirs", Shape::List),
     acts("agents.*.max_turns", Shape::SmallCount),
     acts("agents.*.mcp.*.command", Shape::Command),
+    acts("agents.*.mcp.*.url", Shape::Line),
+    acts("agents.*.mcp.*.headers.*", Shape::Text),
+    acts("agents.*.mcp_file", Shape::Line),
     acts("agents.*.args", Shape::List),
     acts("agents.*.env.*", Shape::Text),
     acts("agents.*.pass_env", Shape::List),
@@ -241,6 +244,9 @@ const GOAL: &[Key] = &[
     acts("dirs", Shape::List),
     acts("max_turns", Shape::SmallCount),
     acts("mcp.*.command", Shape::Command),
+    acts("mcp.*.url", Shape::Line),
+    acts("mcp.*.headers.*", Shape::Text),
+    acts("mcp_file", Shape::Line),
     acts("args", Shape::List),
     acts("briefing", Shape::Flag),
     acts("baseline", Shape::Choice(BASELINES)),
@@ -316,7 +322,14 @@ pub(crate) enum Found {
 }
 
 /// Keys whose values may be secrets, or hold some: variables, arguments of programs, addresses with tokens in them.
-const SECRETS: &[&str] = &["agents.*.env.*", "agents.*.mcp.*.command", "notify.command", "notify.webhook"];
+const SECRETS: &[&str] = &[
+    "agents.*.env.*",
+    "agents.*.mcp.*.command",
+    "agents.*.mcp.*.url",
+    "agents.*.mcp.*.headers.*",
+    "notify.command",
+    "notify.webhook",
+];
 
 /// Whether the value of this key may be shown to whoever looks at a report.
 pub(crate) fn may_be_shown(path: &KeyPath) -> bool {

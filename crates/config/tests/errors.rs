@@ -281,8 +281,9 @@ fn agents_must_have_a_kind_and_have_a_proper_name() {
         ),
         (
             "agents.claude.mcp.docs = {}",
-            "`agents.claude.mcp.docs` has no `command` in FILE (line 1, column 19); \
-             add the program to start, such as `docs = { command = [\"…\"] }`",
+            "`agents.claude.mcp.docs` has neither a `command` nor a `url` in FILE (line 1, column 19); \
+             give it a program to start, `docs = { command = [\"…\"] }`, or an address, \
+             `docs = { url = \"https://…\" }`",
         ),
         (
             "agents.claude.mcp.towline = { command = [\"mine\"] }",

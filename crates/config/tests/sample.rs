@@ -34,7 +34,7 @@ fn sample_agent() -> AgentSettings {
         system_append: Some("Prefer small commits.".to_owned()),
         dirs: strings(&["../docs"]),
         max_turns: Some(50),
-        mcp: BTreeMap::from([("docs".to_owned(), McpServer { command: strings(&["docs-mcp"]) })]),
+        mcp: BTreeMap::from([("docs".to_owned(), McpServer::program(strings(&["docs-mcp"])))]),
         args: vec![],
         env: BTreeMap::from([("ANTHROPIC_BASE_URL".to_owned(), "http://127.0.0.1:9".to_owned())]),
         pass_env: strings(&["MY_PROXY_TOKEN"]),
@@ -54,6 +54,7 @@ fn sample_agent() -> AgentSettings {
         account: Some("anthropic-main".to_owned()),
         cli: CliSettings::default(),
         api: ApiSettings::default(),
+        mcp_file: None,
         prices: BTreeMap::new(),
     }
 }
@@ -227,7 +228,7 @@ fn every_key_changes_what_it_is_for() {
         system_append: Some(String::new()),
         dirs: strings(&["i"]),
         max_turns: Some(8),
-        mcp: BTreeMap::from([("j".to_owned(), McpServer { command: strings(&["k"]) })]),
+        mcp: BTreeMap::from([("j".to_owned(), McpServer::program(strings(&["k"])))]),
         args: strings(&["l"]),
         env: BTreeMap::from([("m".to_owned(), String::new())]),
         pass_env: strings(&["n"]),
@@ -247,6 +248,7 @@ fn every_key_changes_what_it_is_for() {
         account: None,
         cli: CliSettings::default(),
         api: ApiSettings::default(),
+        mcp_file: None,
         prices: BTreeMap::new(),
     };
     let expected = Config {

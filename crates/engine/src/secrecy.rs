@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use towline_agent::AgentSettings;
+use towline_agent::{AgentSettings, McpServer};
 use towline_core::{AttemptId, Event, GoalState, Incoming};
 use towline_mask::{Mask, Secrets};
 
@@ -23,7 +23,8 @@ pub fn known_secrets<'a>(
     environment.iter().for_each(|(name, value)| secrets.variable(name, value));
     for settings in agents {
         settings.env.iter().for_each(|(name, value)| secrets.variable(name, value));
-        for name in &settings.pass_env {
+        let of_servers = settings.mcp.values().flat_map(McpServer::variables);
+        for name in settings.pass_env.iter().map(String::as_str).chain(of_servers) {
             if let Some(value) = environment.get(name) {
                 secrets.handed_on(name, value);
             }

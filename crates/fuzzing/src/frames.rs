@@ -175,6 +175,7 @@ fn settings(kind: Kind, permission: Permission) -> AgentSettings {
         stop_grace: minute,
         cli,
         api: ApiSettings::default(),
+        mcp_file: None,
         prices: BTreeMap::new(),
     }
 }

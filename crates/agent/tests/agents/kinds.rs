@@ -80,10 +80,9 @@ fn no_secret_is_in_the_arguments_of_any_agent() {
         settings.env = variables(&["CONFIG_TOKEN", "CONFIG_URL"]);
         settings.pass_env = vec!["MY_KEY".to_owned()];
         settings.model = Some("m".to_owned());
-        settings.mcp.insert(
-            McpServer::TOWLINE.to_owned(),
-            McpServer { command: vec!["towline".into(), "mcp".into()] },
-        );
+        settings
+            .mcp
+            .insert(McpServer::TOWLINE.to_owned(), McpServer::program(vec!["towline".into(), "mcp".into()]));
         for session in [SessionPlan::Fresh(SessionId::new("s")), resume("s")] {
             let mut context = plain_launch(&session, "planted prompt", &environment);
             context.towline = &towline;

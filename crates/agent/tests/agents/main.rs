@@ -12,6 +12,7 @@ mod command;
 mod end_kinds;
 mod gemini;
 mod kinds;
+mod mcp;
 mod permissions;
 mod recording;
 mod recordings;

@@ -33,6 +33,7 @@ pub(crate) fn plain_settings(kind: Kind, command: &[&str]) -> AgentSettings {
         stop_grace: minute,
         cli: CliSettings::default(),
         api: ApiSettings::default(),
+        mcp_file: None,
         prices: BTreeMap::new(),
     }
 }

@@ -26,7 +26,7 @@ const CLOSED_OUTPUT_GRACE: Duration = Duration::from_secs(30);
 pub(super) fn with_tools(settings: &AgentSettings, tools: &[String]) -> AgentSettings {
     let mut settings = settings.clone();
     if !tools.is_empty() {
-        settings.mcp.insert(McpServer::TOWLINE.to_owned(), McpServer { command: tools.to_vec() });
+        settings.mcp.insert(McpServer::TOWLINE.to_owned(), McpServer::program(tools.to_vec()));
         settings.allow.push(format!("mcp__{}", McpServer::TOWLINE));
     }
     settings

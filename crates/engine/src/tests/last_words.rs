@@ -39,6 +39,7 @@ pub(super) fn settings(kind: Kind) -> AgentSettings {
         stop_grace: Duration::from_secs(5),
         cli: CliSettings::default(),
         api: ApiSettings::default(),
+        mcp_file: None,
         prices: BTreeMap::new(),
     }
 }

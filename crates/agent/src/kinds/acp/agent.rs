@@ -97,6 +97,10 @@ impl Agent for Acp {
         }
     }
 
+    fn takes_http_servers(&self) -> bool {
+        matches!(self, Self::Any)
+    }
+
     fn reports_unknown_price(&self) -> bool {
         matches!(self, Self::Builtin)
     }

@@ -63,6 +63,13 @@ impl AcpProtocol {
         }
         self.agent_version = wire::owned(hello.agent_info.version);
         let capabilities = hello.agent_capabilities;
+        if let Some(name) = self.http_server.take_if(|_| !capabilities.mcp_capabilities.http) {
+            let message = format!(
+                "the agent takes no MCP servers over HTTP, and `{name}` is one; give it as a `command`, or leave it out"
+            );
+            let error = RpcError { message, ..RpcError::default() };
+            return self.give_up(Failed::Opening { what: "initialize", error });
+        }
         let can_resume = self.preset.resuming() == Resuming::Possible;
         let resumes = capabilities.session_capabilities.resume.is_some_and(|resume| resume.get() != "null");
         let way = match &self.asked {

@@ -22,9 +22,10 @@ use crate::environment::Environment;
 use crate::json::Lenient;
 use crate::jsonrpc::{self, Incoming, Peer, RpcError};
 use crate::lines::{Conversation, Lines, Reading, Unknown};
+use crate::mcp::McpServer;
 use crate::permission::Rules;
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
-use crate::settings::{AgentSettings, McpServer};
+use crate::settings::AgentSettings;
 
 /// What a request of ours was for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,8 @@ pub(super) struct AcpProtocol {
     /// The MCP servers for the agent, and their names.
     pub(super) mcp_servers: Value,
     pub(super) servers: Vec<String>,
+    /// A server that is reached over HTTP, which not every agent can.
+    pub(super) http_server: Option<String>,
     /// Warnings about settings that cannot be passed on.
     pub(super) warnings: Vec<String>,
     pub(super) rules: Rules,
@@ -107,8 +110,13 @@ impl AcpProtocol {
             system_append: settings.system_append.clone(),
             wanted_model: context.model.map(str::to_owned).or_else(|| settings.model.clone()),
             mode: preset.mode(settings),
-            mcp_servers: settings.mcp.iter().map(|named| server(named, context.towline)).collect(),
+            mcp_servers: settings.mcp.keys().map(|name| server(name, settings, context)).collect(),
             servers: settings.mcp.keys().cloned().collect(),
+            http_server: settings
+                .mcp
+                .iter()
+                .find(|(_, server)| server.url.is_some())
+                .map(|(name, _)| name.clone()),
             warnings: warnings(settings, context, preset),
             rules: Rules::of(settings, context.permitted),
             peer: Peer::default(),
@@ -245,12 +253,21 @@ impl Protocol for AcpProtocol {
     }
 }
 
-/// A server's configuration for the agent. Some agents hide variables that look like secrets from their MCP servers,
-/// so Towline's own server gets its variables by name.
-fn server((name, server): (&String, &McpServer), towline: &Environment) -> Value {
-    let (program, args) = server.program();
-    let own = towline.iter().filter(|_| name == McpServer::TOWLINE);
-    let env: Vec<Value> = own.map(|(name, value)| json!({"name": name, "value": value})).collect();
+/// A server as it is handed over. Some agents keep variables that look like secrets from the servers they start, so
+/// Towline's own is given what it needs by name.
+fn server(name: &str, settings: &AgentSettings, context: &LaunchContext<'_>) -> Value {
+    let server = &settings.mcp[name];
+    let pair = |(name, value): (&String, String)| json!({"name": name, "value": value});
+    let filled = |values: &Environment| -> Vec<Value> {
+        values.iter().map(|(name, value)| pair((name, settings.filled(value, context.environment)))).collect()
+    };
+    if let Some(url) = &server.url {
+        return json!({"type": "http", "name": name, "url": url, "headers": filled(&server.headers)});
+    }
+    let (program, args) = server.words();
+    let own = context.towline.iter().filter(|_| name == McpServer::TOWLINE);
+    let mut env = filled(&server.env);
+    env.extend(own.map(|(name, value)| pair((name, value.clone()))));
     json!({"name": name, "command": program, "args": args, "env": env})
 }
 

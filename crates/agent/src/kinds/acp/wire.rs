@@ -20,6 +20,11 @@ lenient_objects! {
     Capabilities<'de> {
         "loadSession" => load_session: bool,
         "sessionCapabilities" => session_capabilities: SessionCapabilities<'de>,
+        "mcpCapabilities" => mcp_capabilities: McpCapabilities,
+    }
+
+    McpCapabilities {
+        "http" => http: bool,
     }
 
     SessionCapabilities<'de> {

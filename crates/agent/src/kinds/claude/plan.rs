@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use towline_core::{SessionId, SessionPlan};
 
 use crate::environment::{Environment, Extra, environment};
+use crate::mcp::McpServer;
 use crate::permission::presets::{EDITING, READING};
 use crate::protocol::LaunchContext;
-use crate::settings::{AgentSettings, McpServer, Permission};
+use crate::settings::{AgentSettings, Permission};
 
 /// Tools that take the agent out of our control: into another directory, or into paid turns later on.
 const RUNAWAY_TOOLS: [&str; 4] = ["EnterWorktree", "ExitWorktree", "CronCreate", "ScheduleWakeup"];
@@ -16,6 +17,9 @@ const RUNAWAY_TOOLS: [&str; 4] = ["EnterWorktree", "ExitWorktree", "CronCreate",
 /// Tools that touch neither files nor commands: questions, its to-do list, and the search for tools of MCP servers.
 const HARMLESS_TOOLS: [&str; 6] =
     ["AskUserQuestion", "ToolSearch", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
+
+/// The beginning of the variables that hold headers and variables of MCP servers.
+const SERVER_VALUE: &str = "TOWLINE_MCP_";
 
 /// Variables that a Claude Code sets for its child processes. Towline may be one of them, but the agents that it
 /// starts are separate sessions: these variables would make them write no transcript, replace another session, or use
@@ -131,13 +135,26 @@ fn disallowed(settings: &AgentSettings) -> impl Iterator<Item = &str> {
     settings.deny.iter().map(String::as_str).chain(runaway)
 }
 
-fn mcp_config(servers: &BTreeMap<String, McpServer>) -> serde_json::Value {
+/// The servers, with a variable of the agent's own in the place of each value that may be secret.
+fn mcp_config(servers: &BTreeMap<String, McpServer>) -> Value {
+    let mut numbers = 1..;
+    let mut hidden = |values: &BTreeMap<String, String>| -> Value {
+        let names = values.keys().zip(&mut numbers);
+        names.map(|(name, number)| (name.clone(), format!("${{{SERVER_VALUE}{number}}}"))).collect()
+    };
     let servers: serde_json::Map<_, _> = servers
         .iter()
         .map(|(name, server)| {
-            let (program, args) = server.program();
-            let mut config = json!({"type": "stdio", "command": program, "args": args});
-            // Newer versions list a server's tools to the model only after a search, which may never find them.
+            let (env, headers) = (hidden(&server.env), hidden(&server.headers));
+            let (program, args) = server.words();
+            let mut config = match &server.url {
+                Some(url) => json!({"type": "http", "url": url, "headers": headers}),
+                None => json!({"type": "stdio", "command": program, "args": args}),
+            };
+            if !server.env.is_empty() {
+                config["env"] = env;
+            }
+            // Newer versions list a server's tools to the model only after a search, in which it may never find them.
             if name == McpServer::TOWLINE {
                 config["alwaysLoad"] = true.into();
             }
@@ -145,6 +162,16 @@ fn mcp_config(servers: &BTreeMap<String, McpServer>) -> serde_json::Value {
         })
         .collect();
     json!({ "mcpServers": servers })
+}
+
+/// What the values of the servers are, in the order in which [`mcp_config`] numbers them.
+fn server_values<'s>(
+    settings: &'s AgentSettings,
+    inherited: &'s Environment,
+) -> impl Iterator<Item = (String, String)> {
+    let values = settings.mcp.values().flat_map(|server| server.env.values().chain(server.headers.values()));
+    let filled = values.map(|value| settings.filled(value, inherited));
+    (1..).map(|number: usize| format!("{SERVER_VALUE}{number}")).zip(filled)
 }
 
 /// The whole environment, except Towline's own variables.
@@ -164,7 +191,9 @@ pub(super) fn env(settings: &AgentSettings, inherited: &Environment) -> Environm
         extra.prefixes.extend(["GOOGLE_", "VERTEX_REGION_"]);
         extra.names.push("CLOUD_ML_REGION");
     }
-    environment(settings, inherited, &extra)
+    let mut env = environment(settings, inherited, &extra);
+    env.extend(server_values(settings, inherited));
+    env
 }
 
 /// The address of the model's API; unknown if a cloud is in between.

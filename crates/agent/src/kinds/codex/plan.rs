@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 use towline_core::{SessionId, SessionPlan};
 
 use crate::environment::{Environment, Extra, environment};
+use crate::mcp::McpServer;
 use crate::permission::{Rules, Verdict};
 use crate::protocol::LaunchContext;
-use crate::settings::{AgentSettings, McpServer};
+use crate::settings::AgentSettings;
 
 /// Variables that a Codex sets for its child processes. Towline may be one of them, but the agents that it starts are
 /// separate sessions.
@@ -114,8 +115,12 @@ fn config(settings: &AgentSettings, context: &LaunchContext<'_>) -> Value {
     }
     if !settings.mcp.is_empty() {
         let names = passed_on(settings, context);
-        let servers: Map<_, _> =
-            settings.mcp.iter().map(|(name, server)| (name.clone(), mcp_server(server, &names))).collect();
+        let filled = |value: &String| settings.filled(value, context.environment);
+        let servers: Map<_, _> = settings
+            .mcp
+            .iter()
+            .map(|(name, server)| (name.clone(), mcp_server(server, &names, &filled)))
+            .collect();
         config.insert("mcp_servers".to_owned(), servers.into());
     }
     if let Some(focus) = context.compact {
@@ -133,9 +138,19 @@ fn passed_on<'a>(settings: &'a AgentSettings, context: &'a LaunchContext<'_>) ->
     names
 }
 
-fn mcp_server(server: &McpServer, variables: &[&str]) -> Value {
-    let (program, args) = server.program();
-    json!({"command": program, "args": args, "env_vars": variables})
+fn mcp_server(server: &McpServer, variables: &[&str], filled: &dyn Fn(&String) -> String) -> Value {
+    let all = |values: &Environment| -> Value {
+        values.iter().map(|(name, value)| (name.clone(), filled(value))).collect()
+    };
+    if let Some(url) = &server.url {
+        return json!({"url": url, "http_headers": all(&server.headers)});
+    }
+    let (program, args) = server.words();
+    let mut given = json!({"command": program, "args": args, "env_vars": variables});
+    if !server.env.is_empty() {
+        given["env"] = all(&server.env);
+    }
+    given
 }
 
 fn instructions(settings: &AgentSettings) -> Option<String> {

@@ -44,7 +44,7 @@ impl Agent for Command {
             &["allow", "deny", "model", "system_append", "dirs", "max_turns", "startup_timeout"];
         &[
             RefusedSettings { keys: KEYS, fix: NOT_ENFORCED },
-            RefusedSettings { keys: &["mcp"], fix: "configure the program itself" },
+            RefusedSettings { keys: &["mcp", "mcp_file"], fix: "configure the program itself" },
         ]
     }
 

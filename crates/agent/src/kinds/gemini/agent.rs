@@ -29,7 +29,7 @@ impl Agent for Gemini {
     }
 
     fn refused_settings(&self) -> &'static [RefusedSettings] {
-        &[RefusedSettings { keys: &["deny", "mcp"], fix: USE_ACP }]
+        &[RefusedSettings { keys: &["deny", "mcp", "mcp_file"], fix: USE_ACP }]
     }
 
     /// This mode never asks. So under `edits` its own settings could still let it run commands.

@@ -46,7 +46,7 @@ fn stop(actions: &[Action]) -> Option<TurnStop> {
 #[test]
 fn one_step_follows_the_other_and_the_prompt_comes_last() {
     let settings = AgentSettings {
-        mcp: [("docs".to_owned(), McpServer { command: vec!["serve".into(), "--docs".into()] })].into(),
+        mcp: [("docs".to_owned(), McpServer::program(vec!["serve".into(), "--docs".into()]))].into(),
         system_append: Some("Be brief.".into()),
         ..settings("agent")
     };

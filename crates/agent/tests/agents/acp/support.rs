@@ -102,8 +102,8 @@ fn recorded_settings(recording: &Recording) -> AgentSettings {
     let (program, name) = recording.name.split_once('_').expect("a program and a name");
     let settings = settings(program);
     let deny = |deny: &str| vec![deny.to_owned()];
-    let fake = McpServer { command: vec!["/usr/bin/python3".into(), "/opt/agent/mcp.py".into()] };
-    let long = McpServer { command: vec!["/usr/bin/python3".into(), "/scratch".into()] };
+    let fake = McpServer::program(vec!["/usr/bin/python3".into(), "/opt/agent/mcp.py".into()]);
+    let long = McpServer::program(vec!["/usr/bin/python3".into(), "/scratch".into()]);
     match (program, name) {
         (_, "rejected") => AgentSettings { permission: Permission::Deny, ..settings },
         ("gemini", "mcp") => {

@@ -84,7 +84,7 @@ fn rules_go_before_asking_and_the_deny_list_before_all() {
     let settings = AgentSettings {
         allow: vec!["Bash(git *)".into(), "Edit(src/*)".into(), "mcp__docs".into()],
         deny: vec!["Bash(rm *)".into(), "Write(secret/*)".into()],
-        mcp: [("docs".to_owned(), McpServer { command: vec!["x".into()] })].into(),
+        mcp: [("docs".to_owned(), McpServer::program(vec!["x".into()]))].into(),
         ..asking("agent")
     };
     let edit = |paths: &[&str]| {

@@ -53,7 +53,7 @@ fn words(parts: &[&[&str]]) -> Vec<String> {
 }
 
 fn full() -> AgentSettings {
-    let docs = McpServer { command: vec!["docs-mcp".into(), "--all".into()] };
+    let docs = McpServer::program(vec!["docs-mcp".into(), "--all".into()]);
     AgentSettings {
         command: vec!["nice".into(), "claude".into()],
         model: Some("sonnet".into()),
@@ -96,7 +96,7 @@ fn every_setting_is_passed() {
 
 #[test]
 fn towlines_own_tools_are_offered_without_a_search() {
-    let server = |name: &str| (name.to_owned(), McpServer { command: vec![format!("{name}-mcp")] });
+    let server = |name: &str| (name.to_owned(), McpServer::program(vec![format!("{name}-mcp")]));
     let mcp = [server("docs"), server(McpServer::TOWLINE)].into();
     let argv = argv(&AgentSettings { mcp, ..settings() }, &fresh("s"));
     let config = argv.iter().find_map(|word| word.strip_prefix("--mcp-config=")).expect("servers");

@@ -42,7 +42,7 @@ fn params(settings: &AgentSettings) -> Value {
 }
 
 fn full() -> AgentSettings {
-    let docs = McpServer { command: vec!["docs-mcp".into(), "--all".into()] };
+    let docs = McpServer::program(vec!["docs-mcp".into(), "--all".into()]);
     AgentSettings {
         command: vec!["nice".into(), "codex".into()],
         model: Some("gpt".into()),
