@@ -93,6 +93,12 @@ pub(crate) struct Driven {
 }
 
 impl Shared {
+    /// Renews a lease from now on, for as long as one lasts.
+    pub(crate) async fn renew(&self, lease: &Lease) -> Result<Lease, StoreError> {
+        let now = self.clock.now();
+        self.store.renew(lease, now.checked_add(LEASE).unwrap_or(now)).await
+    }
+
     /// The program that supervises what runs for a goal.
     pub(crate) fn supervisor_of(&self, goal: GoalId) -> SupervisorProgram {
         supervisors::of_goal(&self.supervisor, goal)

@@ -216,8 +216,7 @@ impl LeaseGuard {
 async fn renew(shared: Arc<Shared>, mut lease: Lease) {
     loop {
         tokio::time::sleep(LEASE / 3).await;
-        let now = shared.clock.now();
-        match shared.store.renew(&lease, now.checked_add(LEASE).unwrap_or(now)).await {
+        match shared.renew(&lease).await {
             Ok(renewed) => lease = renewed,
             Err(towline_store::StoreError::Fenced { .. }) => return,
             // The store may work again the next time.

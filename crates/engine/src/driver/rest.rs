@@ -154,10 +154,8 @@ impl Driver {
 async fn renewed(shared: &Shared, lease: Lease) -> Result<(Lease, GoalRecord), EngineError> {
     let give_up = Instant::now() + LEASE;
     loop {
-        let now = shared.clock.now();
-        let until = now.checked_add(LEASE).unwrap_or(now);
         let read = async {
-            let renewed = shared.store.renew(&lease, until).await?;
+            let renewed = shared.renew(&lease).await?;
             Ok::<_, StoreError>((renewed, shared.store.load(lease.goal).await?))
         };
         match read.await {

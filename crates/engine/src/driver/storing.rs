@@ -93,9 +93,8 @@ impl Driver {
     }
 
     async fn try_to_renew(&mut self) -> Result<(), StoreError> {
-        let (asked_at, now) = (Instant::now(), self.shared.clock.now());
-        let until = now.checked_add(LEASE).unwrap_or(now);
-        self.lease = self.shared.store.renew(&self.lease, until).await?;
+        let asked_at = Instant::now();
+        self.lease = self.shared.renew(&self.lease).await?;
         self.lease_ends.send_replace(asked_at + LEASE);
         self.renew_at = Instant::now() + LEASE / 3;
         self.trace("lease renewed", self.lease.until);
