@@ -217,7 +217,7 @@ mod tests {
 
     fn plan(record: &GoalRecord) -> Result<SessionCommand, String> {
         let environment = BTreeMap::from([
-            ("HOME".to_owned(), "/home".to_owned()),
+            ("HOME".to_owned(), "/users/me".to_owned()),
             ("OPENAI_API_KEY".to_owned(), "secret".to_owned()),
             ("MY_TOKEN".to_owned(), "secret".to_owned()),
         ]);
