@@ -256,7 +256,7 @@ step = [{ say = '{"towline": "sleep", "seconds": 3540, "reason": "the build is n
 "#;
     // Whether so long a limit has room beside the others does not depend on how long it took to get here.
     let checks = two_checks("true").replace("100h", "1000h");
-    still("sleeping", script, &checks, &[], "goes on in ");
+    still("sleeping", script, &checks, &[], "continues in ");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
         Phase::Cancelled => paint.warn("cancelled"),
         Phase::Paused { .. } => paint.warn(&format!("paused{reason}")),
         Phase::Escalated { .. } => paint.warn(&format!("! a person is needed{reason}")),
-        Phase::Blocked { .. } => paint.warn(&format!("? waits for an answer: {}", asked(record))),
+        Phase::Blocked { .. } => paint.warn(&format!("? waiting for an answer: {}", asked(record))),
         Phase::Failed { .. } => paint.bad(&format!("✗ failed{reason}")),
         Phase::Limited { until, .. } | Phase::Sleeping { until, .. } => {
             format!("{} until {}{reason}", state.phase.name(), clock_time(*until, SystemClock.now()))

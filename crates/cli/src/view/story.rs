@@ -177,12 +177,12 @@ impl Story {
                 // An agent that asked for it has just been quoted.
                 let reason = Some(reason).filter(|reason| !self.ended_with.contains(reason.as_str()));
                 let reason = reason.map(|reason| format!("{reason}; ")).unwrap_or_default();
-                vec![paint.warn(&format!("  {reason}going on {when}"))]
+                vec![paint.warn(&format!("  {reason}continuing {when}"))]
             }
             Phase::Limited { until, guessed } => {
                 let guess = if *guessed { " (a guess: the provider named no time)" } else { "" };
                 let when = self.wakes(*until, envelope);
-                vec![paint.warn(&format!("  the quota is used up; going on {when}{guess}"))]
+                vec![paint.warn(&format!("  the quota is used up; continuing {when}{guess}"))]
             }
             _ => Vec::new(),
         }
@@ -225,8 +225,8 @@ impl Story {
             AgentEvent::Submitted { summary } => {
                 self.message(summary, &format!("  {} ", paint.dim("claims:")), envelope.goal)
             }
-            AgentEvent::Withdrawn { .. } => vec![paint.dim("  the agent took its question back")],
-            AgentEvent::Heard { .. } => vec![paint.dim("  the agent has heard the operator")],
+            AgentEvent::Withdrawn { .. } => vec![paint.dim("  the agent withdrew its question")],
+            AgentEvent::Heard { .. } => vec![paint.dim("  the agent has read the message")],
             AgentEvent::Decided(decision) if decision.outcome == Outcome::Deny => {
                 vec![paint.warn(&format!("  {} was not permitted", brief(&decision.tool)))]
             }
@@ -240,8 +240,8 @@ impl Story {
     fn session(&self, session: &SessionStarted) -> Vec<String> {
         let model = session.model.as_deref().map(|model| format!("with {}", brief(model)));
         let words = match (session.resumed, model, &session.agent_version) {
-            (true, Some(model), _) => format!("goes on in its session, {model}"),
-            (true, None, Some(_)) => "goes on in its session".to_owned(),
+            (true, Some(model), _) => format!("continues its session, {model}"),
+            (true, None, Some(_)) => "continues its session".to_owned(),
             (false, Some(model), _) => model,
             (_, None, _) => return Vec::new(),
         };

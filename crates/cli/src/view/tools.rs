@@ -56,9 +56,7 @@ impl Tools {
     /// What was still at work when the agent ended.
     pub(super) fn left_behind(&mut self, paint: Paint) -> Vec<String> {
         let left = std::mem::take(&mut self.at_work);
-        left.iter()
-            .map(|(tool, _)| paint.warn(&format!("  {} did not come to its end", title(tool))))
-            .collect()
+        left.iter().map(|(tool, _)| paint.warn(&format!("  {} was interrupted", title(tool)))).collect()
     }
 }
 
@@ -169,7 +167,7 @@ mod tests {
     fn a_call_without_an_end_is_printed_when_the_agent_is_gone() {
         let mut tools = Tools::default();
         tools.follow(&tool(ToolKind::Execute, ToolStatus::Running, "", None), at(0), Paint::Plain);
-        assert_eq!(tools.left_behind(Paint::Plain), ["  $ it did not come to its end"]);
+        assert_eq!(tools.left_behind(Paint::Plain), ["  $ it was interrupted"]);
     }
 
     #[test]

@@ -128,11 +128,11 @@ impl Board {
     fn doing_lines(&self, canvas: &Canvas) -> Vec<Line> {
         let wakes = || self.state.wakes_at(self.goal.id).or_else(|| self.phase.until());
         match &self.phase {
-            Phase::Queued => vec![Line::of(Tone::Plain, "waits for its turn")],
+            Phase::Queued => vec![Line::of(Tone::Plain, "waiting for a slot")],
             Phase::Preparing if self.is_prepared => {
-                vec![Line::of(Tone::Plain, "runs the checks before any work")]
+                vec![Line::of(Tone::Plain, "running the checks before any work")]
             }
-            Phase::Preparing => vec![Line::of(Tone::Plain, "makes the workspace")],
+            Phase::Preparing => vec![Line::of(Tone::Plain, "creating the workspace")],
             Phase::Running { .. } => vec![self.work_line(canvas)],
             Phase::Checking { .. } => vec![self.check_line(canvas)],
             Phase::Sleeping { reason, .. } => {
@@ -160,7 +160,7 @@ impl Board {
     /// What the agent does: its newest tool, or its message.
     fn work_line(&self, canvas: &Canvas) -> Line {
         let Some((tool, since)) = self.tools.newest() else {
-            let doing = if self.writing.is_empty() { "thinks" } else { "writes" };
+            let doing = if self.writing.is_empty() { "thinking" } else { "writing" };
             let note = self.note.as_deref().unwrap_or(doing);
             let silent = ticking(self.heard, canvas.now);
             return Line::of(Tone::Plain, note).and(Tone::Dim, &format!("{BETWEEN}{silent}"));
@@ -180,7 +180,7 @@ impl Board {
 
     fn check_line(&self, canvas: &Canvas) -> Line {
         let Some(RunningCheck { name, since, .. }) = &self.check else {
-            return Line::of(Tone::Plain, "makes a clean checkout");
+            return Line::of(Tone::Plain, "creating a clean checkout");
         };
         let tail = format!("{BETWEEN}{}", ticking(*since, canvas.now));
         let check = self.goal.checks.iter().find(|check| check.name == *name);
@@ -231,7 +231,7 @@ impl Board {
     /// Each check with how it went, verdict by verdict.
     fn checks_line(&self, canvas: &Canvas) -> Line {
         if self.goal.checks.is_empty() {
-            return Line::of(Tone::Dim, "no checks: it can end as unproven at best");
+            return Line::of(Tone::Dim, "no checks: the goal can end as unproven at best");
         }
         let mut line = Line::of(Tone::Dim, "checks");
         for (place, check) in self.goal.checks.iter().enumerate() {
@@ -306,8 +306,8 @@ fn why_stopping(stopping: &Stopping) -> String {
 /// When it continues by itself, counted down.
 fn goes_on(at: Option<Timestamp>, now: Timestamp) -> String {
     match at {
-        Some(at) if at > now => format!("goes on in {}, at {}", ticking(now, at), clock_time(at, now)),
-        _ => "goes on now".to_owned(),
+        Some(at) if at > now => format!("continues in {}, at {}", ticking(now, at), clock_time(at, now)),
+        _ => "continues now".to_owned(),
     }
 }
 
