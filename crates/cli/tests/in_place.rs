@@ -199,7 +199,7 @@ fn what_would_be_too_wide_or_makes_no_sense_is_refused() {
     bench.refused(&bench.folder, &["run", "x", "--in-place", "--base", "HEAD"], &["--base", "--in-place"]);
     std::fs::write(bench.folder.join("goal.md"), "---\nworkspace: {mode: in-place, base: main}\n---\nx\n")
         .expect("written");
-    bench.refused(&bench.folder, &["run", "--file", "goal.md"], &["not with `main`"]);
+    bench.refused(&bench.folder, &["run", "--file", "goal.md"], &["not from `main`"]);
     std::fs::write(bench.folder.join("towline.toml"), "[[checks]]\ncommitted = true\n").expect("written");
     bench.refused(&bench.folder, &["run", "x", "--in-place"], &["wants commits", "git init"]);
     std::fs::remove_file(bench.folder.join("towline.toml")).expect("removed");
@@ -254,7 +254,7 @@ fn nobody_works_in_a_folder_while_its_files_are_put_back() {
     std::fs::write(&go, "").expect("written");
     let restored = finish(restore);
     assert_eq!((restored.code, desk.project.read("bug")), (Some(0), "broken\n".into()), "{restored:?}");
-    assert!(desk.towline(["logs", &id]).stdout.contains("the files were put back"));
+    assert!(desk.towline(["logs", &id]).stdout.contains("the files were restored"));
     let retried = desk.towline(["retry", &id, "--budget", "attempts=+1"]);
     assert_eq!(retried.code, Some(3), "{retried:?}");
 }

@@ -375,7 +375,7 @@ fn the_end_of_a_message_is_seen_while_it_is_written() {
     let mut scene = Scene::new();
     scene.board.write(format!("First I read it.\n{}\nThen I change it.", "long ".repeat(40)));
     let shown = scene.shown(&canvas(100, 40));
-    assert!(shown.contains("\nwrites") && shown.contains("\n  Then I change it.\n"), "{shown}");
+    assert!(shown.contains("\nwriting") && shown.contains("\n  Then I change it.\n"), "{shown}");
     assert!(!shown.contains("First I read it."), "{shown}");
     let text = "Then I change it.".to_owned();
     let whole = scene.agent(70, AgentEvent::Message { role: towline_core::Role::Assistant, text });
