@@ -181,7 +181,7 @@ static TABLE: [EndClass; 20] = [
         kind: EndKind::SpawnFailed,
         title: "could not be started",
         follows: Follows::HandsOver,
-        hint: "install the agent, or set its `command`; `towline doctor` shows what is missing",
+        hint: "correct what the message names; `towline doctor` shows whether the agent is installed and may start",
     },
     EndClass {
         kind: EndKind::Cancelled,

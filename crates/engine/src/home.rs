@@ -60,7 +60,7 @@ impl Home {
     }
 
     /// The logs of the commands that make a workspace ready.
-    pub(crate) fn setup_logs(&self, goal: GoalId) -> PathBuf {
+    pub fn setup_logs(&self, goal: GoalId) -> PathBuf {
         self.goal_logs(goal).join("setup")
     }
 

@@ -80,7 +80,12 @@ async fn raw(found: &Found, args: &Logs) -> Result<ExitCode, Failure> {
         Some(number) => find::attempt(&found.record, number)?,
         None => match found.record.state.last_attempt() {
             Some(last) => last.n,
-            None => return Err(Failure::not_found("the goal has had no attempt yet")),
+            None => {
+                let setup = found.state.home.setup_logs(found.record.goal.id);
+                let failure = Failure::not_found("the goal has had no attempt yet");
+                let hint = format!("the output of its setup commands is in {}", setup.display());
+                return Err(if setup.exists() { failure.hint(hint) } else { failure });
+            }
         },
     };
     let directory = |number| found.state.home.attempt(found.record.goal.id, number);

@@ -13,7 +13,7 @@ use super::{Paint, clock_time, question_lines};
 use crate::hints::words;
 use crate::output::{brief, printable};
 
-/// How many more lines of a reason are shown.
+/// How many lines of a long reason are shown: the last ones, because errors are at the end of what a command prints.
 const MORE: usize = 12;
 
 /// How the goal ended: one line, and more if the reason has more.
@@ -64,11 +64,13 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
         facts.push(spent(&usage));
     }
     let mut lines = vec![format!("{head} {}", paint.dim(&format!("· {}", facts.join(" · "))))];
-    lines.extend(reasons.by_ref().take(MORE).map(|line| paint.dim(&format!("    {}", brief(line)))));
-    match reasons.count() {
-        0 => {}
-        more => lines.push(paint.dim(&format!("    … and {more} more lines"))),
+    let reasons: Vec<&str> = reasons.collect();
+    let (before, last) = reasons.split_at(reasons.len().saturating_sub(MORE));
+    if !before.is_empty() {
+        let (count, id) = (before.len(), record.goal.id.short());
+        lines.push(paint.dim(&format!("    … {count} lines before: towline logs {id}")));
     }
+    lines.extend(last.iter().map(|line| paint.dim(&format!("    {}", brief(line)))));
     lines.extend(open_questions(record));
     lines.extend(failing(record).map(|kind| paint.dim(&format!("    hint: {}", hint(record, kind)))));
     lines
@@ -141,6 +143,8 @@ pub(crate) fn step_lines(record: &GoalRecord, driven: bool, settings: Option<&Ag
 mod tests {
     use std::time::Duration;
 
+    use towline_core::FailureReason;
+
     use super::*;
     use crate::view::samples::{at, record};
     use crate::view::spent_of_limits;
@@ -158,6 +162,18 @@ mod tests {
         // A merge a day later changes the record, and nothing about the work.
         record.updated_at = at(90) + Duration::from_secs(86_400);
         assert_eq!(shown(&record, 90_000), before);
+    }
+
+    #[test]
+    fn a_long_reason_is_shown_by_its_last_lines() {
+        let mut record = record();
+        let printed: Vec<String> = (1..=90).map(|number| format!("npm line {number}")).collect();
+        let error = format!("the setup command failed. Output:\n{}", printed.join("\n"));
+        record.state.phase = Phase::Failed { reason: FailureReason::Setup { error } };
+        let lines = ending(Paint::Plain, &record);
+        let before = format!("    … 78 lines before: towline logs {}", record.goal.id.short());
+        assert_eq!((&lines[1], &lines[2]), (&before, &"    npm line 79".to_owned()));
+        assert!(lines.contains(&"    npm line 90".to_owned()), "{lines:?}");
     }
 
     #[test]

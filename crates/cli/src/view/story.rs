@@ -258,13 +258,16 @@ impl Story {
         vec![self.paint.dim(&format!("  (output that is not understood: {})", brief(what)))]
     }
 
-    /// How it ended, and what Towline does about it where that is not plain to see.
+    /// How it ended. What Towline does about it follows as events of their own.
     fn attempt_ended(&self, end: &End, exit: &Exit) -> Vec<String> {
+        let text_of_end = in_words(end);
         let went_well = matches!(end.kind(), EndKind::Completed | EndKind::Asked | EndKind::Slept);
         let by_us = matches!(end.kind(), EndKind::Cancelled | EndKind::OverBudget | EndKind::Interrupted);
-        let mut text = format!("  {}", in_words(end));
-        if !went_well && !matches!(end.kind(), EndKind::Cancelled | EndKind::Interrupted) {
-            match (exit.code, exit.signal) {
+        // The end may be about the code, or about something else than a program that exits as it should.
+        let is_news = |code: &i32| *code != 0 && !text_of_end.contains(&format!("exit code {code}"));
+        let mut text = format!("  {text_of_end}");
+        if !went_well && !by_us {
+            match (exit.code.filter(is_news), exit.signal) {
                 (Some(code), _) => text.push_str(&format!(" (exit code {code})")),
                 (None, Some(signal)) => text.push_str(&format!(" (signal {signal})")),
                 (None, None) => {}
@@ -275,16 +278,10 @@ impl Story {
         }
         let unknown: u64 = self.not_understood.values().sum();
         if unknown > 0 {
-            text.push_str(&format!(" · {unknown} lines not understood"));
+            let lines = if unknown == 1 { "line" } else { "lines" };
+            text.push_str(&format!(" · {unknown} {lines} not understood"));
         }
-        if went_well {
-            return vec![self.paint.dim(&text)];
-        }
-        let mut lines = vec![self.paint.warn(&text)];
-        if !by_us {
-            lines.push(self.paint.dim(&format!("    Towline {}", end.kind().class().follows.words())));
-        }
-        lines
+        vec![if went_well { self.paint.dim(&text) } else { self.paint.warn(&text) }]
     }
 
     /// A message with a heading.
