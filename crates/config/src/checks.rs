@@ -15,7 +15,7 @@ use crate::value::{Refused, Value, refuse};
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// How many words of a command, and how many characters of those, make a name.
-const NAME_WORDS: usize = 3;
+const NAME_WORDS: usize = 4;
 const NAME_CHARACTERS: usize = 40;
 
 /// A check that runs a command, as the command line takes it; its name is made from the command and differs from
@@ -144,17 +144,71 @@ const BEFORE: [&str; 14] =
     ["do", "then", "else", "if", "elif", "while", "until", "!", "{", "(", "time", "env", "exec", "nice"];
 
 /// Commands that prepare or end something, and check nothing.
-const PREPARING: [&str; 14] = [
+const PREPARING: [&str; 15] = [
     "for", "case", "cd", "pushd", "set", "export", "source", ".", "true", ":", "sleep", "done", "fi", "esac",
+    "}",
 ];
 
-/// The first words of the first command that checks something, up to where they stop describing it.
+/// Commands that pass on what they read.
+const FILTERS: [&str; 4] = ["tee", "cat", "head", "tail"];
+
+/// The first words of the command that decides, up to where they stop describing it. Of statements in a row the last one
+/// decides, and a branch only where the condition says nothing.
 fn name_from_command(command: &str, taken: &[String]) -> String {
-    let mut names = command.split([';', '\n', '|', '&']).map(words_of).filter(|words| !words.is_empty());
-    let first = names.clone().next().unwrap_or_default();
-    let words = names.find(|words| !PREPARING.contains(&words[0])).unwrap_or(first);
+    let statements = split(command, &[";", "\n"]);
+    let is_branch = |statement: &&&str| matches!(statement.split_whitespace().next(), Some("then" | "else"));
+    let last = |is_wanted: &dyn Fn(&&&str) -> bool| {
+        statements.iter().rev().filter(is_wanted).find_map(|statement| words_that_decide(statement))
+    };
+    let first = || words_of(statements.first().copied().unwrap_or_default());
+    let words = last(&|statement| !is_branch(statement)).or_else(|| last(&is_branch)).unwrap_or_else(first);
     let name = words.join(" ");
     free_name(if name.is_empty() { "check" } else { &name }, taken)
+}
+
+/// The words of the first command of a statement that checks something; of a pipeline, its last command decides.
+fn words_that_decide(statement: &str) -> Option<Vec<&str>> {
+    let is_idle =
+        |words: &[&str]| words.first().is_none_or(|word| PREPARING.contains(word)) || words == ["exit"];
+    for part in split(statement, &["&&", "||"]) {
+        let pipeline: Vec<Vec<&str>> = split(part, &["|"]).into_iter().map(words_of).collect();
+        let is_filter = |words: &&Vec<&str>| words.first().is_some_and(|word| FILTERS.contains(word));
+        let decides = pipeline.iter().rev().find(|words| !is_filter(words));
+        if let Some(words) = decides.filter(|words| pipeline.len() > 1 || !is_idle(words)) {
+            return Some(words.clone());
+        }
+    }
+    // A group, such as `do (cd web; npm test)`.
+    let inner = statement.split([';', '\n']).map(words_of).find(|words| !is_idle(words));
+    inner.filter(|_| statement.contains([';', '\n']))
+}
+
+/// The parts between separators that are neither quoted nor in a group. A group at the beginning of a part is none.
+fn split<'a>(text: &'a str, separators: &[&str]) -> Vec<&'a str> {
+    let (mut parts, mut start, mut quote, mut depth) = (Vec::new(), 0, None, 0_u32);
+    let mut skip_to = 0;
+    for (at, c) in text.char_indices().filter(|(_, c)| c.is_ascii()) {
+        match (quote, c) {
+            _ if at < skip_to => {}
+            (Some(open), c) if open == c => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '\\') => skip_to = at + 2,
+            (None, '(' | '{') if !text[start..at].trim().is_empty() => depth += 1,
+            (None, ')' | '}') => depth = depth.saturating_sub(1),
+            (None, _) => {
+                let found = separators.iter().find(|separator| text[at..].starts_with(**separator));
+                if let Some(separator) = found.filter(|_| depth == 0) {
+                    parts.push(&text[start..at]);
+                    start = at + separator.len();
+                    skip_to = start;
+                }
+            }
+        }
+    }
+    parts.push(&text[start..]);
+    parts.retain(|part| !part.trim().is_empty());
+    parts
 }
 
 /// The words that name a command.
@@ -191,20 +245,31 @@ mod tests {
     fn a_name_is_made_of_the_first_words_that_describe_the_command() {
         for (command, name) in [
             ("cargo test", "cargo test"),
-            ("cargo test -p core --all-features", "cargo test"),
+            ("cargo test -p core --all-features", "cargo test -p core"),
             ("npm run lint", "npm run lint"),
-            ("python3 -m pytest tests", "python3 -m pytest"),
+            ("python3 -m pytest tests", "python3 -m pytest tests"),
             ("RUST_LOG=debug CI=1 cargo test", "cargo test"),
-            ("make; make install", "make"),
+            ("make; make install", "make install"),
             ("make && make install", "make"),
             ("sh -c 'exit 1'", "sh"),
             ("test -f done.txt", "test -f done.txt"),
             ("for i in 1 2 3; do cargo test; done", "cargo test"),
             ("cd web && npm test", "npm test"),
             ("(cd web; npm test)", "npm test"),
-            ("set -e\ncargo build\ncargo test", "cargo build"),
+            ("set -e\ncargo build\ncargo test", "cargo test"),
             ("timeout -k 5 60 cargo test", "cargo test"),
-            ("if ! grep -q please greeting; then exit 1; fi", "grep -q please"),
+            ("if ! grep -q please greeting; then exit 1; fi", "grep -q please greeting"),
+            ("pwd; ls; grep fixed greeting", "grep fixed greeting"),
+            ("exit 3 | true", "true"),
+            ("cargo test 2>&1 | tee log.txt", "cargo test"),
+            ("seq 1 300; echo end; exit 1", "exit 1"),
+            ("cargo test; code=$?; exit $code", "cargo test"),
+            ("grep -q fixed greeting", "grep -q fixed greeting"),
+            ("test -f a || { echo missing; exit 1; }", "test -f a"),
+            ("python3 -c 'import a; assert a.b'", "python3"),
+            ("grep -E 'a|b' file", "grep"),
+            ("for d in a b; do (cd $d; npm test); done", "npm test"),
+            ("if true; then npm test; fi", "npm test"),
             ("true", "true"),
             ("cd web", "cd web"),
             ("$CHECK", "check"),
