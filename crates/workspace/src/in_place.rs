@@ -142,6 +142,19 @@ impl Workspace {
         Ok(now)
     }
 
+    /// The paths at which these files, which a restoration replaced, differ from the base.
+    pub fn replaced_paths(&self, replaced: &Commit, paths: &[String]) -> Result<Vec<String>, WorkspaceError> {
+        let repository = self.repository();
+        let only = paths.iter().map(|path| format!(":(top,literal){path}"));
+        let list = repository
+            .git()
+            .command("diff-tree")
+            .args(["-r", "--name-only", "--no-renames", "-z", self.base().as_str(), replaced.as_str(), "--"])
+            .args(only)
+            .run()?;
+        Ok(records(&list).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
     /// Adds what would be written over and is ignored by now, so that it is preserved like everything else.
     fn add_what_is_in_the_way(&self, index: &PrivateIndex) -> Result<(), WorkspaceError> {
         let known = index.git().command("ls-files").args(["-z"]).run()?;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use towline_app::Restored;
 
 use crate::context::Context;
+use crate::draft::few;
 use crate::failure::Failure;
 use crate::output;
 
@@ -21,14 +22,19 @@ pub(crate) struct Restore {
 pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Failure> {
     let named = args.paths.join(", ");
     let restored = towline_app::restore(context, &args.id, args.paths).await?;
-    let Restored { goal, replaced, folder, history } = restored;
+    let Restored { goal, replaced, paths, folder, history } = restored;
     let (id, folder) = (goal.short(), folder.display());
     let what = if named.is_empty() { folder.to_string() } else { format!("{named} in {folder}") };
     output::print(format_args!("restored {what} to the state before goal {id}"));
+    if paths.is_empty() {
+        output::print("  no file had changed");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (commit, history) = (replaced.short(), history.display());
+    output::print(format_args!("  replaced: {}", few(&paths)));
+    output::print(format_args!("  the replaced files are in commit {commit} of {history}"));
     output::print(format_args!(
-        "  the replaced files are in commit {} of {}",
-        replaced.short(),
-        history.display()
+        "  to get them back: git --git-dir='{history}' archive {commit} | tar -x -C '{folder}'"
     ));
     Ok(ExitCode::SUCCESS)
 }
