@@ -100,7 +100,7 @@ pub async fn draft(context: &Context, run: &Request, now: Timestamp) -> Result<D
     let beginning = if mode.is_in_place() {
         in_place::begin(context, run, named.as_deref(), id, &checks).await?
     } else {
-        beginning(context, run, named.as_deref().unwrap_or(&config.workspace.base))?
+        beginning(context, run, named.as_deref().unwrap_or(&config.workspace.base), &protect)?
     };
     let workspace = workspace(file.workspace, config.workspace, beginning, &mut notices)?;
     let mask = context.secrets.mask();
@@ -333,9 +333,12 @@ fn valid(checks: Vec<Check>) -> Result<Vec<Check>, Error> {
 }
 
 /// Where a goal with a clone of its own begins.
-fn beginning(context: &Context, run: &Request, named: &str) -> Result<Beginning, Error> {
+fn beginning(context: &Context, run: &Request, named: &str, protect: &[String]) -> Result<Beginning, Error> {
     let repository = Repository::discover(&context.directory)?;
-    let (base, notices) = base(&repository, run, named)?;
+    let (base, mut notices) = base(&repository, run, named)?;
+    if protects_more_than_always(protect) {
+        notices.extend(protects_nothing(protect, &repository.files(&base)?)?);
+    }
     let git = repository.git_settings(&base)?;
     repository.refuse_filters_inside(&base, &git)?;
     let repository = repository.root().display().to_string();
@@ -379,9 +382,48 @@ fn has_empty_submodules(repository: &str, mode: WorkspaceMode, setup: &[String])
         && !setup.iter().any(|command| command.contains("submodule"))
 }
 
+/// The notice that none of these patterns protects one of these files. What is always protected does not count, and a section
+/// of a file is there or not whatever the list of files says.
+fn protects_nothing(protect: &[String], files: &[String]) -> Result<Option<Notice>, Error> {
+    let patterns: Vec<String> =
+        protect.iter().filter(|pattern| protects_more_than_always(&[(*pattern).clone()])).cloned().collect();
+    let protected = Protect::of(&patterns, &[])?;
+    if patterns.is_empty() || !protected.sections().is_empty() {
+        return Ok(None);
+    }
+    let own = |file: &String| protects_more_than_always(std::slice::from_ref(file));
+    let is_met = files.iter().filter(|file| own(file)).any(|file| protected.covers(Path::new(file)));
+    Ok((!is_met).then_some(Notice::ProtectsNothing(patterns)))
+}
+
 /// What the user should know about a goal whatever it begins with.
 pub fn notices_about(goal: &Goal) -> Vec<Notice> {
     let no_checks = goal.checks.is_empty().then_some(Notice::NoChecks);
     let unprotected = (!protects_more_than_always(&goal.protect)).then_some(Notice::UnprotectedTests);
     no_checks.into_iter().chain(unprotected).collect()
+}
+
+/// The notice that commits with the goal's work are Towline's. A goal of an earlier version does not tell.
+pub(crate) fn identity_notice(goal: &Goal) -> Option<Notice> {
+    goal.workspace.git.as_ref().filter(|git| git.author.is_none()).map(|_| Notice::NoIdentity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_that_match_no_file_are_named_and_files_that_are_always_protected_do_not_count() {
+        let files = ["src/lib.rs", "tests/it.rs", "towline.toml"];
+        let named = |patterns: &[&str]| {
+            let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+            protects_nothing(&patterns, &files.map(str::to_owned)).expect("patterns")
+        };
+        let typo = vec!["tsets/**".to_owned()];
+        assert_eq!(named(&["tsets/**"]), Some(Notice::ProtectsNothing(typo.clone())));
+        assert_eq!(named(&["tsets/**", "towline.toml"]), Some(Notice::ProtectsNothing(typo)));
+        assert_eq!(named(&["tsets/**", "tests/**"]), None);
+        assert_eq!(named(&["Cargo.toml#dependencies"]), None);
+        assert_eq!(named(&[]), None);
+    }
 }

@@ -13,6 +13,7 @@ use towline_workspace::{
 };
 
 use crate::context::Context;
+use crate::draft::identity_notice;
 use crate::error::{Action, Error, Hint};
 use crate::find;
 use crate::next_steps::way_to_continue;
@@ -140,6 +141,7 @@ async fn merge_held(
         guard.note(Event::Merged { into, commit, candidate: work.candidate.clone() }).await?;
     }
     let mut merged = outcome(request, &record, work, &plan, verdict.as_ref());
+    merged.notices.extend(identity_notice(&record.goal).filter(|_| plan.way != MergeWay::AlreadyThere));
     if plan.way != MergeWay::AlreadyThere && !hooks.is_empty() {
         merged.notices.push(Notice::ChangedHooks(hooks));
     }

@@ -43,6 +43,10 @@ pub enum Notice {
     NoChecks,
     /// The agent may change the tests.
     UnprotectedTests,
+    /// No file of the project matches a pattern of protected paths.
+    ProtectsNothing(Vec<String>),
+    /// Git does not know who the user is, so the goal's commits are Towline's.
+    NoIdentity,
     /// The agent may do all that the user may.
     Unrestricted {
         agent: AgentName,

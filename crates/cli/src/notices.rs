@@ -55,6 +55,13 @@ pub(crate) fn text(notice: &Notice) -> String {
         Notice::UnprotectedTests => {
             "note: tests are not protected (run towline init, or set [protect] paths)".to_owned()
         }
+        Notice::ProtectsNothing(patterns) => format!(
+            "note: tests are not protected: no file matches [protect] paths ({})",
+            few(patterns)
+        ),
+        Notice::NoIdentity => "note: git has no user.name and user.email, so the commits are by Towline \
+                               <towline@localhost>\n      (git config --global user.name NAME, and user.email)"
+            .to_owned(),
         Notice::Unrestricted { agent, restriction, mode } => {
             unrestricted(agent.as_str(), *restriction, *mode)
         }

@@ -55,6 +55,16 @@ pub struct Repository {
 }
 
 impl Repository {
+    /// The files of a commit.
+    pub fn files(&self, commit: &Commit) -> Result<Vec<String>, WorkspaceError> {
+        let list = self
+            .git()
+            .command("ls-tree")
+            .args(["-r", "-z", "--full-tree", "--name-only", commit.as_str()])
+            .run()?;
+        Ok(records(&list).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
     /// Makes a repository of a directory, with everything in it as its first commit.
     pub fn init(directory: &Path, message: &str) -> Result<Self, WorkspaceError> {
         let git = Git::discovering(directory);

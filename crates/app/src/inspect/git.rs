@@ -33,8 +33,17 @@ pub(crate) fn look(context: &Context) -> Section<GitFacts> {
     }];
     if words.is_ok() {
         rows.push(repository_row(context, &mut facts));
+        let email = ["config".to_owned(), "user.email".to_owned()];
+        let email = probe::words(&path, &email, &context.directory, &context.environment);
+        rows.extend(identity_row(email.is_ok() || context.variable("GIT_AUTHOR_EMAIL").is_some()));
     }
     Section { facts, rows }
+}
+
+fn identity_row(is_known: bool) -> Option<Row> {
+    let text = "no user.email: the commits of your goals are by Towline <towline@localhost>";
+    let fix = "git config --global user.name NAME, and git config --global user.email ADDRESS";
+    (!is_known).then(|| Row::new(Mark::Note, "identity", text).fix(fix))
 }
 
 fn version_row(version: &str, path: &str) -> Row {
@@ -79,6 +88,12 @@ fn explained(error: &WorkspaceError) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_git_without_an_identity_is_worth_a_note() {
+        assert_eq!(identity_row(true), None);
+        assert_eq!(identity_row(false).map(|row| row.mark), Some(Mark::Note));
+    }
 
     #[test]
     fn a_git_that_is_too_old_is_a_problem_and_one_that_is_not_understood_is_not() {
