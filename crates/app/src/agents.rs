@@ -46,9 +46,8 @@ pub(crate) fn must_be_installed(
     if find::agent_program(context, settings).is_some() {
         return Ok(());
     }
-    let program = settings.command.first().map_or("", String::as_str);
-    Err(Error::usage(format!("agent `{name}`: the program `{program}` was not found"))
-        .hint(find::how_to_get(name.as_str(), settings)))
+    let (problem, fix) = find::missing_program(context, name.as_str(), settings);
+    Err(Error::usage(format!("agent `{name}`: the program {problem}")).hint(fix))
 }
 
 /// The agents of a goal.

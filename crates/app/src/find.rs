@@ -59,6 +59,7 @@ async fn newest(context: &Context, state: &State) -> Result<Vec<Listed>, Error> 
 /// The id of the one goal that `given` names, also when nothing else of it can be read.
 pub async fn goal_id(context: &Context, given: &str) -> Result<(State, GoalId), Error> {
     let missing = || match given {
+        NEWEST if repository_here(context).is_none() => Error::not_found("there are no goals yet"),
         NEWEST => Error::not_found("this repository has no goals").hint([("list all goals", Action::List)]),
         _ => Error::not_found(format!("there is no goal `{given}`")).hint([("list them", Action::List)]),
     };
@@ -144,22 +145,43 @@ pub fn repository(home: &Home, record: &GoalRecord) -> Result<Repository, Error>
 
 /// Whether a command's first word names something that can be run.
 pub fn program(command: &str, directory: &Path, search_path: Option<&str>) -> Option<PathBuf> {
-    if command.contains('/') {
-        let path = directory.join(command);
-        return is_executable(&path).then_some(path);
-    }
-    std::env::split_paths(search_path?).map(|folder| folder.join(command)).find(|path| is_executable(path))
+    places(command, directory, search_path).find(|path| is_executable(path))
+}
+
+/// Where a program of this name may be.
+fn places(command: &str, directory: &Path, search_path: Option<&str>) -> impl Iterator<Item = PathBuf> {
+    let folders: Vec<PathBuf> = match search_path {
+        _ if command.contains('/') => vec![directory.to_path_buf()],
+        Some(search_path) => std::env::split_paths(search_path).collect(),
+        None => Vec::new(),
+    };
+    folders.into_iter().map(move |folder| folder.join(command))
 }
 
 /// An agent's program.
 pub fn agent_program(context: &Context, settings: &AgentSettings) -> Option<PathBuf> {
-    let program = settings.command.first()?;
-    let search_path = settings.env.get("PATH").map(String::as_str).or_else(|| context.variable("PATH"));
-    self::program(program, &context.directory, search_path)
+    program(settings.command.first()?, &context.directory, search_path(context, settings))
+}
+
+fn search_path<'a>(context: &'a Context, settings: &'a AgentSettings) -> Option<&'a str> {
+    settings.env.get("PATH").map(String::as_str).or_else(|| context.variable("PATH"))
+}
+
+/// Why an agent's program cannot be started, and what to do about it.
+pub(crate) fn missing_program(context: &Context, name: &str, settings: &AgentSettings) -> (String, String) {
+    let program = settings.command.first().map_or("", String::as_str);
+    let mut places = places(program, &context.directory, search_path(context, settings));
+    match places.find(|place| place.is_file()) {
+        Some(path) => {
+            let path = path.display();
+            (format!("`{path}` is not executable"), format!("make it executable: chmod +x {path}"))
+        }
+        None => (format!("`{program}` was not found"), how_to_get(name, settings)),
+    }
 }
 
 /// What to do when an agent's program is not there.
-pub fn how_to_get(name: &str, settings: &AgentSettings) -> String {
+fn how_to_get(name: &str, settings: &AgentSettings) -> String {
     let install = agent(settings.kind).install_hint(settings).map(|hint| format!("{hint}, or "));
     format!("{}set `command` in [agents.{name}] of towline.toml", install.unwrap_or_default())
 }

@@ -18,7 +18,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use towline_api::{InitReport, InstalledAgent, MissingPart, ProposedCheck};
+use towline_api::{InitReport, InstalledAgent, MissingPart, ProposedCheck, SignedIn};
 use towline_config::{Inspection, LayerName};
 use towline_workspace::{Repository, WorkspaceError};
 
@@ -28,6 +28,7 @@ pub use self::plan::Protection;
 use crate::context::{Context, LayerFile};
 use crate::error::{Action, Error};
 use crate::find;
+use crate::inspect::sign_in;
 
 const FILE: &str = "towline.toml";
 
@@ -139,8 +140,18 @@ fn agents(context: &Context) -> (Agents, Vec<InstalledAgent>) {
     }
     let built_in: Vec<String> = towline_config::inspect(&[]).config.agents.into_keys().collect();
     let found = installed(context, &inspection, &built_in);
-    let names: Vec<String> = found.iter().map(|agent| agent.name.clone()).collect();
+    let (ready, others): (Vec<String>, Vec<String>) =
+        found.iter().map(|agent| agent.name.clone()).partition(|name| is_ready(context, &inspection, name));
+    // Where none is, any of them is as good.
+    let names = if ready.is_empty() { others } else { ready };
     (if names.is_empty() { Agents::None } else { Agents::Installed(names) }, found)
+}
+
+/// Whether the agent is signed in, or need not be.
+fn is_ready(context: &Context, inspection: &Inspection, name: &str) -> bool {
+    let Some(settings) = inspection.config.agents.get(name) else { return false };
+    let environment = towline_agent::agent(settings.kind).environment(settings, &context.environment);
+    sign_in::look(settings, &environment) != SignedIn::NotSeen
 }
 
 fn installed(context: &Context, inspection: &Inspection, names: &[String]) -> Vec<InstalledAgent> {

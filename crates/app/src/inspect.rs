@@ -10,7 +10,7 @@ mod git;
 mod probe;
 mod processes;
 mod rows;
-mod sign_in;
+pub(crate) mod sign_in;
 mod store;
 
 use towline_agent::Ability;

@@ -43,10 +43,19 @@ pub(crate) fn look(
     let gone = frames.iter().filter(|frames| !agents.iter().any(|agent| agent.name == frames.agent));
     rows.extend(gone.map(frames_row));
     if agents.is_empty() {
-        let row = Row::new(Mark::Problem, "agents", "no agent is configured");
-        rows.push(row.fix("add one to `defaults.agents` in towline.toml"));
+        rows.push(no_agent_row(inspection));
     }
     Section { facts: AgentsFacts { agents, frames_not_understood: frames }, rows }
+}
+
+/// Settings with an error are no agent, but they are not missing either.
+fn no_agent_row(inspection: &Inspection) -> Row {
+    if inspection.problems.is_empty() {
+        let row = Row::new(Mark::Problem, "agents", "no agent is configured");
+        return row.fix("add one to `defaults.agents` in towline.toml");
+    }
+    let row = Row::new(Mark::Problem, "agents", "no agent can be used: the configuration has errors");
+    row.fix("correct the errors that are listed under configuration")
 }
 
 /// An agent of the configuration.
@@ -137,7 +146,7 @@ pub(crate) fn look_at(
         signed_in: signed_in.clone(),
         permission: settings.permission.name().to_owned(),
     };
-    let mut rows = vec![program_row(name, settings, path.as_deref())];
+    let mut rows = vec![program_row(context, name, settings, path.as_deref())];
     if let Some(path) = path {
         let probed = probed_version(context, settings, path, &environment);
         rows.extend(probed.map(|probed| version_row(settings, probed, &mut facts)));
@@ -151,14 +160,13 @@ pub(crate) fn look_at(
     Section { facts, rows: rows.collect() }
 }
 
-fn program_row(name: &str, settings: &AgentSettings, path: Option<&Path>) -> Row {
+fn program_row(context: &Context, name: &str, settings: &AgentSettings, path: Option<&Path>) -> Row {
     let kind = settings.kind.name();
     match path {
         Some(path) => Row::new(Mark::Good, "program", format!("{} (kind {kind})", path.display())),
         None => {
-            let program = settings.command.first().map_or("", String::as_str);
-            let text = format!("`{program}` was not found (kind {kind})");
-            Row::new(Mark::Problem, "program", text).fix(find::how_to_get(name, settings))
+            let (problem, fix) = find::missing_program(context, name, settings);
+            Row::new(Mark::Problem, "program", format!("{problem} (kind {kind})")).fix(fix)
         }
     }
 }
@@ -230,8 +238,14 @@ fn permission_row(name: &str, settings: &AgentSettings) -> Row {
     match settings.permission {
         Permission::Bypass => {
             let text = "bypass: it may do all that you may, without asking, outside of its workspace, too";
-            let fix =
-                format!("if you do not want that: `permission = \"ask\"` or `\"deny\"` in [agents.{name}]");
+            let fix = match agent(settings.kind).restriction() {
+                Restriction::Otherwise(how) => how.split_whitespace().collect::<Vec<_>>().join(" "),
+                Restriction::BySettings | Restriction::NotNeeded => {
+                    format!(
+                        "if you do not want that: `permission = \"ask\"` or `\"deny\"` in [agents.{name}]"
+                    )
+                }
+            };
             Row::new(Mark::Note, "permission", text).fix(fix)
         }
         Permission::Ask => Row::new(Mark::Good, "permission", "ask: you are asked about what no rule allows"),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 
+mod agents;
 mod desk;
 mod draft;
 mod errors;

@@ -1,0 +1,82 @@
+//! What is found out about agents: their programs, their permissions, and which of them a new configuration names.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use towline_app::init::{Writing, init};
+use towline_app::inspect::{Row, check_agent, diagnose};
+use towline_app::{Context, Hint, Request};
+
+use crate::desk::Desk;
+
+fn row<'a>(rows: &'a [Row], label: &str) -> &'a Row {
+    rows.iter().find(|row| row.label == label).expect("a row")
+}
+
+fn advice(row: &Row) -> &str {
+    let Some(Hint::Advice(advice)) = &row.fix else { panic!("advice: {row:?}") };
+    advice
+}
+
+#[tokio::test]
+async fn the_fix_for_a_plain_program_is_not_a_permission_that_its_kind_refuses() {
+    let desk = Desk::new("[agents.mine]\nkind = \"command\"\ncommand = [\"/bin/sh\"]\n");
+    let details = check_agent(&desk.context(), "mine").await.expect("an agent");
+    let fix = advice(row(&details.rows, "permission"));
+    assert!(fix.contains("container") && !fix.contains("permission ="), "{fix}");
+}
+
+#[tokio::test]
+async fn an_agent_whose_settings_are_refused_is_not_missing() {
+    let desk = Desk::new("");
+    let settings = "kind = \"command\"\ncommand = [\"/bin/sh\"]\npermission = \"ask\"\n";
+    let config = format!("[defaults]\nagents = [\"mine\"]\n[agents.mine]\n{settings}");
+    desk.project.write("towline.toml", config);
+    let diagnosis = diagnose(&desk.context()).await;
+    let (_, rows) = diagnosis.sections.iter().find(|(name, _)| *name == "agents").expect("a section");
+    let row = row(rows, "agents");
+    assert_eq!(row.text, "no agent can be used: the configuration has errors");
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_executable_is_not_called_missing() {
+    let desk = Desk::new("[agents.mine]\nkind = \"command\"\ncommand = [\"./agent.sh\"]\n");
+    desk.project.write("agent.sh", "#!/bin/sh\n");
+    let path = desk.project.path().join("agent.sh");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("changed");
+    let details = check_agent(&desk.context(), "mine").await.expect("an agent");
+    let program = row(&details.rows, "program");
+    assert!(program.text.contains("agent.sh` is not executable"), "{program:?}");
+    assert!(advice(program).starts_with("make it executable: chmod +x "), "{program:?}");
+    let run = Request { agents: vec!["mine".to_owned()], ..Request::default() };
+    let refused = desk.draft(run).await.err().expect("a refusal").to_string();
+    assert!(refused.ends_with("agent.sh` is not executable"), "{refused}");
+}
+
+#[test]
+fn a_new_configuration_names_the_agents_that_are_signed_in() {
+    let desk = Desk::new("");
+    fs::remove_file(desk.project.path().join("towline.toml")).expect("removed");
+    let programs = desk.home.path().join("programs");
+    fs::create_dir(&programs).expect("a folder");
+    for name in ["claude", "codex"] {
+        let program = programs.join(name);
+        fs::write(&program, "#!/bin/sh\n").expect("written");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("changed");
+    }
+    let names = |key: Option<&str>| {
+        let mut environment: BTreeMap<String, String> = desk.home.env().into_iter().collect();
+        let path = environment.get("PATH").cloned().unwrap_or_default();
+        environment.insert("PATH".to_owned(), format!("{}:{path}", programs.display()));
+        environment.extend(key.map(|key| (key.to_owned(), "dummy".to_owned())));
+        let folder = desk.project.path().to_path_buf();
+        let context = Context::new(environment, folder, PathBuf::from("/bin/true"));
+        let text = init(&context, Writing::No).expect("a proposal").report.text;
+        let line = text.lines().find(|line| line.starts_with("agents = ")).expect("agents").to_owned();
+        ["claude", "codex"].map(|name| line.contains(&format!("\"{name}\"")))
+    };
+    assert_eq!(names(Some("ANTHROPIC_API_KEY")), [true, false]);
+    assert_eq!(names(None), [true, true]);
+}
