@@ -34,7 +34,7 @@ fn provider() -> MakeModel {
     Box::new(|settings| {
         if settings.lacks_key() {
             return Err(rpc::auth_required(format!(
-                "there is no key for {}: set {} in the environment, or name another variable with --key-env",
+                "there is no key for {}: set {} in the environment, or name another variable with `key_env` of the agent (--key-env of `towline acp`)",
                 settings.url(),
                 settings.key_variable,
             )));

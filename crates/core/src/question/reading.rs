@@ -229,6 +229,16 @@ mod tests {
     }
 
     #[test]
+    fn the_question_in_the_documentation_is_understood_in_a_message_and_in_the_file() {
+        let document = include_str!("../../../../docs/agents.md");
+        let written =
+            document.lines().find(|line| line.starts_with("{\"towline\": \"ask\"")).expect("an example");
+        let ask = Ask::read_written(written).expect("a question");
+        assert_eq!((ask.default.as_deref(), ask.patience), (Some("red"), Some(Duration::from_secs(600))));
+        assert_eq!(LastWords::read(written), Some(Ok(LastWords::Ask(ask))));
+    }
+
+    #[test]
     fn an_option_is_chosen_by_number_or_label_and_other_words_are_taken_as_they_are() {
         let one = ask(vec![part(&["Red", "Blue"], false)]);
         for (given, wanted) in
