@@ -99,6 +99,9 @@ fn way_out_of(
 fn about_the_work(record: &GoalRecord) -> Vec<NextStep> {
     let goal = record.goal.id;
     let Some(workspace) = &record.state.workspace else { return Vec::new() };
+    if record.state.changed() == Some(false) && !record.goal.workspace.mode.is_in_place() {
+        return Vec::new();
+    }
     let mut steps = vec![step("see the changes", Action::Diff(goal))];
     let path = workspace.path.clone();
     match (&record.state.phase, &record.state.merged) {

@@ -39,6 +39,7 @@ fn claude_code_that_changes_nothing_on_a_green_base_is_done_and_reported_as_unch
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains(PASSED), "{}", ran.stdout);
     assert!(ran.stdout.contains("done, and nothing was changed"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("towline merge"), "there is nothing to take: {}", ran.stdout);
 
     let ran = desk.towline(["run", "make it green", "--check", "true", "--json"]);
     let report = ran.json();
