@@ -383,7 +383,7 @@ fn has_empty_submodules(repository: &str, mode: WorkspaceMode, setup: &[String])
 }
 
 /// The notice that none of these patterns protects one of these files. What is always protected does not count, and a section
-/// of a file is there or not whatever the list of files says.
+/// of a file is there or not whatever the list of files has.
 fn protects_nothing(protect: &[String], files: &[String]) -> Result<Option<Notice>, Error> {
     let patterns: Vec<String> =
         protect.iter().filter(|pattern| protects_more_than_always(&[(*pattern).clone()])).cloned().collect();
@@ -403,7 +403,7 @@ pub fn notices_about(goal: &Goal) -> Vec<Notice> {
     no_checks.into_iter().chain(unprotected).collect()
 }
 
-/// The notice that commits with the goal's work are Towline's. A goal of an earlier version does not tell.
+/// The notice that commits with the goal's work are Towline's. This is unknown for a goal of an earlier version.
 pub(crate) fn identity_notice(goal: &Goal) -> Option<Notice> {
     goal.workspace.git.as_ref().filter(|git| git.author.is_none()).map(|_| Notice::NoIdentity)
 }

@@ -113,8 +113,8 @@ fn calls_of(cli: AgentCli, tool: &str, settings: impl FnOnce(&Desk, &str) -> Str
     let ran = desk.towline(["run", "find the word", "--check", "true", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let goal = ran.json()["id"].as_str().expect("an id").to_owned();
-    let told = desk.towline(["logs", &goal, "--json"]).stdout;
-    assert!(!told.contains("planted-token-value"), "{told}");
+    let log = desk.towline(["logs", &goal, "--json"]).stdout;
+    assert!(!log.contains("planted-token-value"), "{log}");
     let results: Vec<_> = model.turns().iter().flat_map(|turn| turn.tool_results()).collect();
     assert!(results.iter().any(|result| result.text.contains("found it")), "{results:?}");
     server.methods()

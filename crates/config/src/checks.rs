@@ -153,7 +153,7 @@ const PREPARING: [&str; 15] = [
 const FILTERS: [&str; 4] = ["tee", "cat", "head", "tail"];
 
 /// The first words of the command that decides, up to where they stop describing it. Of statements in a row the last one
-/// decides, and a branch only where the condition says nothing.
+/// decides, and a branch only where the condition decides nothing.
 fn name_from_command(command: &str, taken: &[String]) -> String {
     let statements = split(command, &[";", "\n"]);
     let is_branch = |statement: &&&str| matches!(statement.split_whitespace().next(), Some("then" | "else"));
