@@ -128,10 +128,15 @@ pub async fn draft(context: &Context, run: &Request, now: Timestamp) -> Result<D
         created_at: now,
     };
     notices.extend(unlimited_costs(&goal, &agents));
-    let copied = copied_secrets(&goal);
-    context.secrets.add(&copied.secrets);
-    notices.extend(copied.warnings.into_iter().map(|warning| Notice::Files(warning.to_string())));
+    notices.extend(learn_copied_secrets(context, &goal));
     Ok(Draft { goal, agents: agents.into_iter().collect(), notices })
+}
+
+/// Has the secrets in copied files masked from now on, and returns which files could not be read.
+fn learn_copied_secrets(context: &Context, goal: &Goal) -> impl Iterator<Item = Notice> {
+    let copied = copied_secrets(goal);
+    context.secrets.add(&copied.secrets);
+    copied.warnings.into_iter().map(|warning| Notice::Files(warning.to_string()))
 }
 
 /// Starts a drafted goal.
