@@ -118,7 +118,7 @@ fn each_agent_has_its_abilities() {
     ]
     .map(|(kind, program)| extents(kind, program));
     // Resume, steering, permissions, questions, compaction, tokens, cost, MCP servers.
-    assert_eq!(seen, ["yyyyyyyy", "yyyyyypy", "npypnypy", "ypypypyy", "pppppppy", "ynnnnypn", "ynnnnnnn"]);
+    assert_eq!(seen, ["yyyyyyyy", "yyyyyypy", "npypnypy", "ypypypyy", "pppppppy", "ynnnnypn", "ynnnnyyn"]);
 }
 
 #[test]

@@ -40,6 +40,7 @@ fn used_by(recording: &Recording) -> Usage {
         if frame["method"] != "thread/tokenUsage/updated" {
             continue;
         }
+        sum.reported = Reported { tokens: true, cache: true, cost: false };
         let usage = &frame["params"]["tokenUsage"];
         let thread = frame["params"]["threadId"].as_str().expect("a conversation").to_owned();
         let before = totals.insert(thread, usage["total"].clone());
@@ -50,7 +51,6 @@ fn used_by(recording: &Recording) -> Usage {
                 input: Tokens(count("inputTokens") - count("cachedInputTokens")),
                 output: Tokens(count("outputTokens")),
                 cache_read: Tokens(count("cachedInputTokens")),
-                reported: Reported { tokens: true, cache: true, cost: false },
                 ..Usage::default()
             };
         }
