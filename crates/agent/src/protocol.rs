@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use towline_core::{
-    AgentEvent, AttemptId, End, LaunchProblem, MessageNo, Reply, SessionId, SessionPlan, ToolCall, Usage,
-    Words,
+    AgentEvent, AttemptId, End, LaunchProblem, MessageNo, MicroUsd, Reply, SessionId, SessionPlan, ToolCall,
+    TurnEnd, TurnStop, Usage, Words,
 };
 
 use crate::abilities::Abilities;
@@ -32,7 +32,7 @@ pub trait Agent: Send + Sync {
     /// require it.
     fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String>;
 
-    /// The command that opens a conversation for a person at a terminal; none if the agent has no screen of its own, or
+    /// The command that opens a conversation for a person at a terminal; `None` if the agent has no screen of its own, or
     /// does not find its conversations there.
     fn interactive(
         &self,
@@ -328,6 +328,17 @@ impl Action {
     /// Records an event of the agent itself.
     pub const fn emit(event: AgentEvent) -> Self {
         Self::Emit { event, parent: None }
+    }
+
+    /// Records the end of a turn; `cost` is the total of the session, if the agent reports it.
+    pub(crate) const fn turn_ended(stop: TurnStop, text: String, cost: Option<MicroUsd>) -> Self {
+        Self::emit(AgentEvent::TurnEnded(TurnEnd {
+            stop,
+            text,
+            structured: None,
+            inner_turns: None,
+            reported_cost: cost,
+        }))
     }
 
     /// Records a notice.

@@ -108,6 +108,12 @@ impl AgentSettings {
         (self.kind == Kind::Builtin).then(|| self.api.key_variable())
     }
 
+    /// `--model` with the goal's model, or else with its own.
+    pub(crate) fn model_option(&self, goals_model: Option<&str>) -> Vec<String> {
+        let model = goals_model.or(self.model.as_deref());
+        model.into_iter().flat_map(|model| ["--model".to_owned(), model.to_owned()]).collect()
+    }
+
     /// Whether it must ask before it uses tools: because a person decides, or because something is forbidden.
     pub fn must_ask(&self) -> bool {
         self.permission != Permission::Bypass || !self.deny.is_empty()

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Subject, subject};
 use crate::settings::Permission;
 
-/// Tools that only read, and those that only write the agent's own list of what is to be done.
+/// Tools that only read, and those that only write the agent's own to-do list.
 pub(crate) const READING: [&str; 7] = ["Read", "Glob", "Grep", "LS", "NotebookRead", "TodoRead", "TodoWrite"];
 
 /// Tools that change files.
@@ -27,7 +27,7 @@ const STEERING: [&str; 9] = [
     ".gitmodules",
 ];
 
-/// Whether the preset allows this call. What is no preset allows nothing.
+/// Whether the preset allows this call. Any other permission allows nothing here.
 pub(super) fn allows(preset: Permission, tool: &str, input: &Value, directory: Option<&str>) -> bool {
     // Some agents write the names of their own tools in lower case.
     let reads = READING.iter().any(|reading| reading.eq_ignore_ascii_case(tool));

@@ -48,9 +48,7 @@ pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec
             if !has(&["--acp", "--experimental-acp"]) {
                 argv.push("--acp".to_owned());
             }
-            if let Some(model) = context.model.or(settings.model.as_deref()) {
-                argv.extend(["--model".to_owned(), model.to_owned()]);
-            }
+            argv.extend(settings.model_option(context.model));
             argv.extend(settings.dirs.iter().map(|dir| format!("--include-directories={dir}")));
         }
         Preset::Opencode => {
@@ -66,7 +64,7 @@ pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec
     argv
 }
 
-/// A conversation in opencode's own screen. What the settings add to its command is for `opencode acp`.
+/// A conversation in opencode's own screen. Further arguments of the settings are for `opencode acp` alone.
 pub(super) fn opencode_screen(
     settings: &AgentSettings,
     session: &SessionId,
@@ -74,9 +72,7 @@ pub(super) fn opencode_screen(
 ) -> Vec<String> {
     let mut argv: Vec<String> = settings.command.iter().filter(|word| *word != "acp").cloned().collect();
     argv.extend(["--session".to_owned(), session.to_string()]);
-    if let Some(model) = model.or(settings.model.as_deref()) {
-        argv.extend(["--model".to_owned(), model.to_owned()]);
-    }
+    argv.extend(settings.model_option(model));
     argv
 }
 

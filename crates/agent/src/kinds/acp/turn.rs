@@ -1,7 +1,7 @@
 //! Turns: from a prompt to its answer. The process outlives a turn. It ends when its input is closed: when a turn is
 //! over and no message of the operator waits.
 
-use towline_core::{AgentEvent, MessageNo, TurnEnd, TurnStop};
+use towline_core::{AgentEvent, MessageNo, TurnStop};
 
 use super::classify::{Failed, Outcome};
 use super::preset::Preset;
@@ -75,13 +75,7 @@ impl AcpProtocol {
         actions.extend(self.withdraw_requests());
         let stop = outcome.stop();
         let continues = stop == TurnStop::Done;
-        actions.push(Action::emit(AgentEvent::TurnEnded(TurnEnd {
-            stop,
-            text: outcome.words(),
-            structured: None,
-            inner_turns: None,
-            reported_cost: self.usage.reported,
-        })));
+        actions.push(Action::turn_ended(stop, outcome.words(), self.usage.reported));
         self.calls.clear();
         self.evidence.in_turn = false;
         self.evidence.outcome = Some(outcome);

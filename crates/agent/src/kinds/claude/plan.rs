@@ -80,10 +80,7 @@ pub(super) fn interactive(settings: &AgentSettings, session: &SessionId, model: 
 }
 
 fn options(settings: &AgentSettings, model: Option<&str>) -> Vec<String> {
-    let mut argv = Vec::new();
-    if let Some(model) = model.or(settings.model.as_deref()) {
-        argv.extend(["--model".to_owned(), model.to_owned()]);
-    }
+    let mut argv = settings.model_option(model);
     let mode = match settings.permission {
         Permission::Bypass => "bypassPermissions",
         // Its mode for edits runs some commands without asking.
@@ -113,7 +110,7 @@ const TWO_WAY: [&str; 10] = [
     "stdio",
 ];
 
-/// The only built-in tools that it is offered under a preset: it asks about no command that it takes for harmless, and a
+/// The only built-in tools that the model gets under a preset, because the CLI runs some commands without asking, and a
 /// project's own settings may allow more.
 fn offered(settings: &AgentSettings) -> Option<Vec<&str>> {
     let edits: &[&str] = match settings.permission {

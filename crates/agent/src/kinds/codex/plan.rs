@@ -44,9 +44,7 @@ pub(super) fn argv(settings: &AgentSettings) -> Vec<String> {
 pub(super) fn interactive(settings: &AgentSettings, session: &SessionId, model: Option<&str>) -> Vec<String> {
     let mut argv = settings.command.clone();
     argv.extend(["resume".to_owned(), session.to_string()]);
-    if let Some(model) = model.or(settings.model.as_deref()) {
-        argv.extend(["--model".to_owned(), model.to_owned()]);
-    }
+    argv.extend(settings.model_option(model));
     argv.extend(
         ["--ask-for-approval", approval_policy(settings), "--sandbox", sandbox(settings)].map(str::to_owned),
     );

@@ -1,6 +1,6 @@
 //! Turns: their beginning and end, and failures in between.
 
-use towline_core::{AgentEvent, ToolStatus, TurnEnd, TurnStop};
+use towline_core::{AgentEvent, ToolStatus, TurnStop};
 
 use super::classify::{ErrorName, TurnResult};
 use super::opening::CodexStage;
@@ -61,13 +61,7 @@ impl CodexProtocol {
         actions.extend(self.withdraw_requests());
         actions.extend(self.subagents_left());
         let words = if result.is_clean() { std::mem::take(&mut self.last_message) } else { result.words() };
-        actions.push(Action::emit(AgentEvent::TurnEnded(TurnEnd {
-            stop: stop(&result),
-            text: words,
-            structured: None,
-            inner_turns: None,
-            reported_cost: None,
-        })));
+        actions.push(Action::turn_ended(stop(&result), words, None));
         self.turn = None;
         self.turn_is_reported = false;
         self.evidence.in_turn = false;

@@ -1,8 +1,7 @@
 //! The conversation with a program: it gets one prompt, and all that it prints is its answer.
 
 use towline_core::{
-    AgentEvent, End, Reported, Role, SessionId, SessionPlan, SessionStarted, TurnEnd, TurnStop, Usage,
-    plain_line,
+    AgentEvent, End, Reported, Role, SessionId, SessionPlan, SessionStarted, TurnStop, Usage, plain_line,
 };
 
 use super::patterns::Patterns;
@@ -169,8 +168,7 @@ impl CommandProtocol {
         };
         let message = (!text.is_empty())
             .then(|| Action::emit(AgentEvent::Message { role: Role::Assistant, text: text.clone() }));
-        let ended = TurnEnd { stop, text, structured: None, inner_turns: None, reported_cost: None };
-        message.into_iter().chain([Action::emit(AgentEvent::TurnEnded(ended))]).collect()
+        message.into_iter().chain([Action::turn_ended(stop, text, None)]).collect()
     }
 
     fn end(&self, exit: &ProcessEnd) -> End {

@@ -25,13 +25,11 @@ pub(super) fn interactive(settings: &AgentSettings, session: &SessionId, model: 
 }
 
 fn options(settings: &AgentSettings, session: (&str, &SessionId), model: Option<&str>) -> Vec<String> {
-    // Without a terminal, its usual mode refuses all that it would ask about.
+    // Without a terminal, its default mode refuses everything that needs permission.
     let mode = if settings.permission == Permission::ReadOnly { "default" } else { "yolo" };
     let mut argv = ["--approval-mode", mode, session.0].map(str::to_owned).to_vec();
     argv.push(session.1.to_string());
-    if let Some(model) = model.or(settings.model.as_deref()) {
-        argv.extend(["--model".to_owned(), model.to_owned()]);
-    }
+    argv.extend(settings.model_option(model));
     // This flag takes any number of words. Joined with `=` it takes exactly one.
     argv.extend(settings.dirs.iter().map(|dir| format!("--include-directories={dir}")));
     argv.extend(settings.args.iter().cloned());

@@ -1,8 +1,6 @@
 //! The conversation: the prompt goes in, the input is closed, and the output is one turn.
 
-use towline_core::{
-    AgentEvent, End, Reported, SessionId, SessionPlan, SessionStarted, Tokens, TurnEnd, Usage,
-};
+use towline_core::{AgentEvent, End, Reported, SessionId, SessionPlan, SessionStarted, Tokens, Usage};
 
 use super::classify::{Evidence, Outcome, classify, refused_words};
 use super::speech::GeminiSpeech;
@@ -119,8 +117,7 @@ impl GeminiProtocol {
         let (stop, words) = self.evidence.stop(&outcome);
         let text = if message.is_empty() { words } else { message };
         self.evidence.outcome = Some(outcome);
-        let ended = TurnEnd { stop, text, structured: None, inner_turns: None, reported_cost: None };
-        actions.push(Action::emit(AgentEvent::TurnEnded(ended)));
+        actions.push(Action::turn_ended(stop, text, None));
     }
 }
 
