@@ -52,7 +52,7 @@ impl Stepper<'_> {
         }
     }
 
-    fn check_when_resumed(&mut self) {
+    pub(super) fn check_when_resumed(&mut self) {
         if let Some(last) = self.state.attempts.last_mut() {
             last.check_on_resume = true;
         }

@@ -145,7 +145,12 @@ impl Stepper<'_> {
     pub(super) fn after_stop(&mut self, work: Runs, why: &StopWhy) {
         self.settle_stop(work);
         match why {
-            StopWhy::Cancel => self.state.phase = Phase::Cancelled,
+            StopWhy::Cancel => {
+                self.state.phase = Phase::Cancelled;
+                if matches!(work, Runs::Checks { .. }) {
+                    self.check_when_resumed();
+                }
+            }
             StopWhy::Pause { reason } => self.after_pause(work, Phase::Paused { reason: *reason }),
             StopWhy::Resume => {
                 self.after_pause(work, Phase::Queued);

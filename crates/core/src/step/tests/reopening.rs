@@ -180,3 +180,16 @@ fn a_goal_that_needs_a_person_goes_on_after_a_message_and_a_retry() {
     let prompt = story.go_on().prompt;
     assert!(prompt.contains("look at the disk"), "{prompt}");
 }
+
+#[test]
+fn work_whose_checks_were_cancelled_is_checked_first() {
+    for news in [Event::Stopped, green_verdict("t1")] {
+        let mut story = Story::checking().after(&[Event::CancelRequested, news]);
+        assert_eq!(story.state.phase, Phase::Cancelled);
+        story.receive(retry(&[]));
+        let moved = story.receive(Event::Dispatched);
+        assert_eq!(moved.effects, [Effect::RunChecks { attempt: no(1), round: 2 }]);
+        assert_eq!(launch_of(story.clone().receive(red_verdict("t1"))).attempt, no(2));
+        assert_eq!(story.receive(green_verdict("t1")), moved_to(Phase::Done, &["checks/1/2"]));
+    }
+}
