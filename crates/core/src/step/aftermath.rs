@@ -147,7 +147,8 @@ impl Stepper<'_> {
     /// What follows an attempt's end once there is nothing of it left to check.
     fn go_on_after(&mut self, attempt: AttemptNo, end: &End) {
         let last = self.state.last_attempt();
-        let had_session = last.is_some_and(|attempt| attempt.session.is_some());
+        let has_begun =
+            last.is_some_and(|attempt| attempt.session.is_some() || attempt.work == Work::Unchecked);
         let was_answered = last.is_some_and(Attempt::was_answered);
         let has_verdict = last.is_some_and(|attempt| attempt.verdict.is_some());
         match end {
@@ -178,11 +179,11 @@ impl Stepper<'_> {
             End::Declined { message } => {
                 self.escalate(EscalationReason::Declined { message: message.clone() });
             }
-            End::Crashed { message } if !had_session => {
+            End::Crashed { message } if !has_begun => {
                 self.leave_lost_session();
                 self.after_failed_start(message, end);
             }
-            End::TimedOut { .. } if !had_session => {
+            End::TimedOut { .. } if !has_begun => {
                 let message = end.detail().unwrap_or_default();
                 self.after_failed_start(&message, end);
             }

@@ -349,3 +349,13 @@ fn a_clock_that_was_set_moves_neither_the_work_nor_the_wait() {
         assert_eq!(left(&blocked), before, "the wait is not the goal's");
     }
 }
+
+#[test]
+fn an_attempt_without_a_session_counts_when_it_left_work() {
+    for end in [crashed(), End::TimedOut { timeout: Timeout::Startup }] {
+        let mut story = Story::launched(goal_with(Budget { attempts: Some(1), ..Budget::default() }));
+        story.receive(ended_with_work(end));
+        assert_eq!(story.state.phase, Phase::Checking { attempt: no(1) });
+        assert_eq!(story.receive(red_verdict("t1")), moved_to(failed(Axis::Attempts), &["checks/1"]));
+    }
+}
