@@ -380,7 +380,12 @@ impl Stepper<'_> {
         // What was merged is no longer the goal's work.
         reopened.merged = None;
         reopened.first_started_at = self.without_the_wait();
-        if let Some(axis) = reopened.spent_axis(self.now) {
+        // Checks need time and nothing else.
+        let spent = match self.overdue_verdict() {
+            Some(_) => reopened.wall_ends().filter(|ends| self.now >= *ends).map(|_| Axis::Wall),
+            None => reopened.spent_axis(self.now),
+        };
+        if let Some(axis) = spent {
             return Err(Illegal::StillSpent { axis });
         }
         reopened.settled_at = None;

@@ -43,12 +43,17 @@ impl Stepper<'_> {
         }
     }
 
-    /// The work whose verdict a spent budget or a pause prevented; it is due now that the goal goes on.
+    /// The work whose verdict spent time, a pause or a cancel prevented; it is due when the goal goes on.
+    pub(super) fn overdue_verdict(&self) -> Option<AttemptNo> {
+        let last = self.state.last_attempt()?;
+        self.unchecked().filter(|_| last.over_budget.is_some() || last.check_on_resume)
+    }
+
     pub(super) fn take_overdue_verdict(&mut self) -> Option<AttemptNo> {
-        let unchecked = self.unchecked();
+        let overdue = self.overdue_verdict();
         let last = self.state.attempts.last_mut()?;
-        let was_withheld = last.over_budget.take().is_some() | std::mem::take(&mut last.check_on_resume);
-        unchecked.filter(|_| was_withheld)
+        (last.over_budget, last.check_on_resume) = (None, false);
+        overdue
     }
 
     /// The last attempt, if it left work that has no verdict. Whether an agent that was not cut off changed something is

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 
 use crate::fixtures::*;
 use crate::{
-    Axis, Budget, Effect, End, Event, FailureReason, Goal, MicroUsd, Moved, Outcome, Phase, Stamp,
+    Axis, Budget, Effect, End, Event, FailureReason, Goal, Illegal, MicroUsd, Moved, Outcome, Phase, Stamp,
     StepOutcome, StopWhy, Stopping, Timeout, Tokens,
 };
 
@@ -358,4 +358,21 @@ fn an_attempt_without_a_session_counts_when_it_left_work() {
         assert_eq!(story.state.phase, Phase::Checking { attempt: no(1) });
         assert_eq!(story.receive(red_verdict("t1")), moved_to(failed(Axis::Attempts), &["checks/1"]));
     }
+}
+
+#[test]
+fn work_whose_checks_ran_out_of_time_is_checked_without_another_attempt() {
+    let wall = Some(Duration::from_secs(3_600));
+    let budget = Budget { attempts: Some(1), wall, ..Budget::default() };
+    let mut story = Story::working(goal_with(budget)).after(&[ended(End::Completed)]);
+    time_is_up(&mut story);
+    story.receive(Event::Stopped);
+    assert_eq!(story.state.phase, failed(Axis::Wall));
+    let refused = story.offer(retry(&["attempts=+1"]));
+    assert_eq!(refused, StepOutcome::Illegal(Illegal::StillSpent { axis: Axis::Wall }));
+    story.receive(retry(&["wall=+1h"]));
+    let moved = story.receive(Event::Dispatched);
+    assert_eq!(moved.effects, [Effect::RunChecks { attempt: no(1), round: 2 }]);
+    assert_eq!(story.clone().receive(green_verdict("t1")), moved_to(Phase::Done, &["checks/1/2"]));
+    assert_eq!(story.receive(red_verdict("t1")), moved_to(failed(Axis::Attempts), &["checks/1/2"]));
 }
