@@ -38,6 +38,10 @@ pub enum ErrorKind {
     Failed,
     /// A person must do something first; nothing was changed.
     Person,
+    /// The operator cancelled the run, but this is not recorded yet.
+    Cancelled,
+    /// The operator or a shutdown paused the run, but this is not recorded yet.
+    Paused,
 }
 
 impl ErrorKind {
@@ -49,6 +53,8 @@ impl ErrorKind {
             Self::Failed => 3,
             Self::Person => 4,
             Self::NotFound => 5,
+            Self::Cancelled => 130,
+            Self::Paused => 143,
         }
     }
 }

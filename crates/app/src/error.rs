@@ -109,6 +109,8 @@ impl Error {
             Self::Engine(
                 EngineError::Busy { .. } | EngineError::Illegal { .. } | EngineError::PlaceTaken { .. },
             ) => ErrorKind::Usage,
+            Self::Engine(EngineError::StopUnrecorded { request: "pause", .. }) => ErrorKind::Paused,
+            Self::Engine(EngineError::StopUnrecorded { .. }) => ErrorKind::Cancelled,
             Self::Engine(_) => ErrorKind::Internal,
             Self::Removal { source, .. } => match source {
                 RemovalError::Engine(_) | RemovalError::Alive { .. } => ErrorKind::Usage,
@@ -207,6 +209,9 @@ fn engine_hint(error: &EngineError) -> Option<Hint> {
         EngineError::LeaseExpired { goal, .. } => {
             let wait = "its agent keeps running; when the store works again, resume the goal";
             [(wait, Action::Continue(*goal))].into()
+        }
+        EngineError::StopUnrecorded { goal, .. } => {
+            [("when the store works again, continue it", Action::Continue(*goal))].into()
         }
         EngineError::GoalFilesGone { goal, .. } => {
             let find = "find out what removed it (the agent or one of the checks?), then resume the goal";

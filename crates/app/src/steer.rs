@@ -96,10 +96,14 @@ pub async fn halt(
     let goal = found.record.goal.id;
     let event = Event::from(command.clone());
     let name = event.request();
-    let phase = if pass_on(&found, command).await? {
-        wait_for_its_end(&found).await?
-    } else {
-        end_it_ourselves(context, found, event).await?
+    let mut phase = None;
+    if pass_on(&found, command).await? {
+        phase = Some(wait_for_its_end(&found).await?).filter(Phase::is_settled);
+    }
+    let phase = match phase {
+        Some(phase) => phase,
+        // No engine runs it, or the engine ended before it could record the stop.
+        None => end_it_ourselves(context, found, event).await?,
     };
     if !is_done(&phase) {
         // It came to another end in the same moment.

@@ -484,7 +484,9 @@ impl<'a> Conversation<'a> {
     async fn write(&mut self, bytes: &[u8]) {
         let lines = bytes.split_inclusive(|byte| *byte == b'\n');
         let rest: Vec<u8> = lines.flat_map(|line| self.sent.rest_of(line).into_owned()).collect();
-        if let (RunState::Alive(supervisor), false) = (&self.run, rest.is_empty()) {
+        // What this answers may not be recorded.
+        let is_late = *self.control.stop.borrow() == StopLevel::Kill;
+        if let (RunState::Alive(supervisor), false) = (&self.run, rest.is_empty() || is_late) {
             // A process that does not read any more is about to end, and its end is what counts.
             let _ = supervisor.write(&rest).await;
             self.deadlines.heard(self.time.now());

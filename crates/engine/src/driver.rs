@@ -30,7 +30,7 @@ use self::executors::RunningBaseline;
 pub(crate) use self::order::Order;
 pub(crate) use self::rest::{Left, Waiting};
 use self::storing::Outage;
-pub use self::storing::StoreTrouble;
+pub use self::storing::{AgentInTrouble, StoreTrouble};
 use self::transition::Transition;
 use crate::engine::{LEASE, Shared, TRACES};
 use crate::error::EngineError;
@@ -77,6 +77,12 @@ pub(crate) struct Driver {
     deferred: VecDeque<Box<Order>>,
     /// Since when the store has been failing.
     outage: Option<Outage>,
+    /// The operator's stop for which everything was ended before it could be recorded, until it is carried out.
+    ended_for: Option<&'static str>,
+    /// Whether the operator asked a second time.
+    is_insisted_on: bool,
+    /// Whether the attempt had been ended by a signal before this driver began.
+    was_cut_off: bool,
     /// What is to be recorded about an outage that is over.
     notice: Option<String>,
     news: mpsc::Receiver<Batch>,
@@ -132,6 +138,9 @@ impl Driver {
             orders,
             deferred: VecDeque::new(),
             outage: None,
+            ended_for: None,
+            is_insisted_on: false,
+            was_cut_off: false,
             notice: None,
             news,
             sender,
@@ -190,7 +199,7 @@ impl Driver {
         Ok(())
     }
 
-    async fn try_to_begin(&mut self, requests: Vec<Event>) -> Result<(), EngineError> {
+    pub(super) async fn try_to_begin(&mut self, requests: Vec<Event>) -> Result<(), EngineError> {
         self.record_claim(requests).await?;
         self.end_unexpected().await?;
         self.clear_left_baseline().await;
@@ -244,6 +253,7 @@ impl Driver {
             {
                 self.dispatch(slot).await?;
             }
+            self.continue_cut_off().await?;
             if self.is_at_rest() {
                 return Ok(());
             }
@@ -279,25 +289,6 @@ impl Driver {
         Ok(())
     }
 
-    /// Carries out an order.
-    async fn follow(&mut self, order: Order) -> Result<(), EngineError> {
-        match order {
-            Order::Event { event, done } => {
-                let outcome = self.grant(event).await?;
-                // The sender may be gone by now.
-                let _ = done.send(outcome);
-            }
-            Order::Word { token, event, done } => {
-                let spoken = self.hear(&token, event).await?;
-                // The sender may be gone by now.
-                let _ = done.send(spoken);
-            }
-            Order::Slot(slot) => self.dispatch(slot).await?,
-            Order::Kill => self.raise_stop(StopLevel::Kill),
-        }
-        Ok(())
-    }
-
     /// First beat: waits for whatever comes first.
     async fn select(&mut self) -> Beat {
         if let Some(order) = self.deferred.pop_front() {
@@ -318,18 +309,6 @@ impl Driver {
                 Err(_) => Beat::ExecutorLost,
             },
         }
-    }
-
-    /// Records a report of the living agent, if the token proves that it is that agent.
-    async fn hear(&mut self, token: &str, event: AgentEvent) -> Result<bool, EngineError> {
-        let living = self.state.phase.living_attempt().and_then(|attempt| self.state.attempt(attempt));
-        let Some(attempt) = living.filter(|attempt| self.shared.secret.fits(attempt.id, token)) else {
-            return Ok(false);
-        };
-        let stamp = Stamp { generation: self.lease.generation, attempt: Some(attempt.n) };
-        let event = Event::Agent { event };
-        self.take_in(vec![Incoming { source: Source::Agent, ..own(stamp, event) }]).await?;
-        Ok(true)
     }
 
     /// Carries out a request of the operator, or refuses it without any effect.
@@ -430,6 +409,11 @@ impl Driver {
         let appended = self.append(&transition).await?;
         self.seq = appended.last_seq;
         self.state = transition.state;
+        if !matches!(self.state.phase, Phase::Stopping(_)) {
+            self.ended_for = None;
+        }
+        self.was_cut_off &=
+            self.state.phase.living_attempt().is_some() || matches!(self.state.phase, Phase::Paused { .. });
         if let Some(replaced) = &self.state.replaced_checks {
             self.goal.checks.clone_from(&replaced.checks);
         }

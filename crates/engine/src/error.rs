@@ -56,6 +56,15 @@ pub enum EngineError {
         /// The store's last error.
         source: StoreError,
     },
+    /// The operator stopped the goal. What ran is ended, but the store failed, so the log does not show it yet.
+    #[error("goal {} was stopped and its agent ended, but this is not recorded: {source}", goal.short())]
+    StopUnrecorded {
+        goal: GoalId,
+        /// The operator's command: `cancel` or `pause`.
+        request: &'static str,
+        /// The store's last error.
+        source: StoreError,
+    },
     /// What an earlier engine left of the goal could not be ended.
     #[error("goal {}: {source}", goal.short())]
     Processes {

@@ -53,7 +53,7 @@ pub use checkouts::StoredCheckouts;
 pub use clock::{Alarm, Clock, SystemClock};
 pub use control::{AgentWord, Reply, Request, ask, is_driven, speak_for_agent};
 pub use copied::{CopiedSecrets, copied_secrets};
-pub use driver::StoreTrouble;
+pub use driver::{AgentInTrouble, StoreTrouble};
 pub use engine::{Engine, EngineSettings};
 pub use error::EngineError;
 pub use feed::Events;

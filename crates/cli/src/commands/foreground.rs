@@ -13,7 +13,9 @@ use towline_agent::AgentSettings;
 use towline_app::report::goal_report;
 use towline_app::{NOTIFY_COMMAND, Notifier, Steering, start_goal};
 use towline_core::{AgentName, Event, Goal, PauseReason, Seq};
-use towline_engine::{Clock, EngineError, Handle, Home, StoreTrouble, SystemClock, is_driven};
+use towline_engine::{
+    AgentInTrouble, Clock, EngineError, Handle, Home, StoreTrouble, SystemClock, is_driven,
+};
 use towline_store::GoalRecord;
 
 use crate::args::RunFormat;
@@ -97,6 +99,10 @@ impl Foreground<'_> {
         }
         let record = finish(handle, &mut interrupts).await;
         engine.close().await;
+        if matches!(record, Err(EngineError::StopUnrecorded { .. })) {
+            // The last one to drop the store waits for its writer, which may wait for a lock.
+            std::mem::forget(Arc::clone(&store));
+        }
         if let Some(notifier) = watching.finish() {
             notifier.finish(interrupts.end_of_patience()).await;
         }
@@ -132,9 +138,13 @@ async fn follow(
             Ok(()) = trouble.changed() => {
                 // Its end is in the log.
                 let trouble = trouble.borrow_and_update().clone();
-                if let Some(StoreTrouble { error, until }) = trouble {
+                if let Some(StoreTrouble { error, until, agent }) = trouble {
                     let until = clock_time(until, SystemClock.now());
-                    watching.screen.print(&format!("warning: {error}; trying again until {until}, the agent keeps running"));
+                    let agent = match agent {
+                        AgentInTrouble::KeepsRunning => "the agent keeps running",
+                        AgentInTrouble::Ended => "the agent was ended",
+                    };
+                    watching.screen.print(&format!("warning: {error}; trying again until {until}, {agent}"));
                 }
             },
             () = watching.tick() => watching.look().await,

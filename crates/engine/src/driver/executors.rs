@@ -187,7 +187,7 @@ impl Driver {
 
     /// Ends leftovers of a killed engine that cannot be adopted: all that runs for the goal, but for its living attempt, the check that
     /// its log names, and setup, in which no agent has had a hand.
-    pub(super) async fn end_unexpected(&self) -> Result<(), EngineError> {
+    pub(super) async fn end_unexpected(&mut self) -> Result<(), EngineError> {
         let attempt = match &self.state.phase {
             Phase::Preparing => return Ok(()),
             Phase::Stopping(stopping) => stopping.attempt,
@@ -208,6 +208,7 @@ impl Driver {
             }
             _ => None,
         };
+        self.was_cut_off = self.state.phase.living_attempt().is_some() && expected.is_none();
         let ended = supervisors::end_others(&self.shared.supervisor, self.goal.id, expected);
         ended.await.map_err(|source| EngineError::Processes { goal: self.goal.id, source })
     }

@@ -1,8 +1,11 @@
 //! What a goal that an engine looks after is asked to do.
 
 use tokio::sync::oneshot;
-use towline_core::{AgentEvent, Event, Illegal};
+use towline_core::{AgentEvent, Event, Illegal, Incoming, Source, Stamp};
 
+use super::Driver;
+use crate::error::EngineError;
+use crate::news::{StopLevel, own};
 use crate::slots::Slot;
 
 /// What the operator wants of a goal that is being driven.
@@ -26,4 +29,40 @@ pub(crate) enum Order {
     Slot(Slot),
     /// End whatever still runs at once.
     Kill,
+}
+
+impl Driver {
+    /// Carries out an order.
+    pub(super) async fn follow(&mut self, order: Order) -> Result<(), EngineError> {
+        match order {
+            Order::Event { event, done } => match self.grant(event.clone()).await {
+                // The sender may be gone by now.
+                Ok(outcome) => drop(done.send(outcome)),
+                Err(error) => {
+                    self.deferred.push_front(Box::new(Order::Event { event, done }));
+                    return Err(error);
+                }
+            },
+            Order::Word { token, event, done } => {
+                let spoken = self.hear(&token, event).await?;
+                // The sender may be gone by now.
+                let _ = done.send(spoken);
+            }
+            Order::Slot(slot) => self.dispatch(slot).await?,
+            Order::Kill => self.raise_stop(StopLevel::Kill),
+        }
+        Ok(())
+    }
+
+    /// Records a report of the living agent, if the token proves that it is that agent.
+    async fn hear(&mut self, token: &str, event: AgentEvent) -> Result<bool, EngineError> {
+        let living = self.state.phase.living_attempt().and_then(|attempt| self.state.attempt(attempt));
+        let Some(attempt) = living.filter(|attempt| self.shared.secret.fits(attempt.id, token)) else {
+            return Ok(false);
+        };
+        let stamp = Stamp { generation: self.lease.generation, attempt: Some(attempt.n) };
+        let event = Event::Agent { event };
+        self.take_in(vec![Incoming { source: Source::Agent, ..own(stamp, event) }]).await?;
+        Ok(true)
+    }
 }

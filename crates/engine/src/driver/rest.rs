@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use towline_core::Phase;
+use towline_core::{Event, PauseReason, Phase};
 use towline_store::{GoalRecord, Lease, StoreError};
 
 use super::clock_watch::ClockWatch;
@@ -51,7 +51,16 @@ pub(crate) struct Waiting {
 impl Driver {
     /// Drives the goal until it waits, or nothing happens any more without the operator.
     pub(crate) async fn run(mut self) -> Left {
-        let outcome = self.drive_and_publish().await;
+        let outcome = loop {
+            match self.drive_and_publish().await {
+                Err(unrecorded @ EngineError::StopUnrecorded { .. }) => {
+                    if let Err(error) = self.record_stop(unrecorded).await {
+                        break Err(error);
+                    }
+                }
+                outcome => break outcome,
+            }
+        };
         match &outcome {
             Ok(()) => self.trace("driver ends", self.state.phase.name()),
             Err(error) => self.trace("driver fails", error),
@@ -59,13 +68,19 @@ impl Driver {
         match &outcome {
             Ok(()) if !self.state.phase.is_settled() => return self.rest().await,
             // Another engine drives the goal now, or may do so soon, and adopts what runs.
-            Err(EngineError::Store(StoreError::Fenced { .. }) | EngineError::LeaseExpired { .. })
+            Err(
+                EngineError::Store(StoreError::Fenced { .. })
+                | EngineError::LeaseExpired { .. }
+                | EngineError::StopUnrecorded { .. },
+            )
             | Ok(()) => {}
             Err(_) => self.abandon().await,
         }
         self.shared.slots.withdraw(self.place());
         let (goal, store) = (self.goal.id, Arc::clone(&self.shared.store));
-        self.leave().await;
+        if !matches!(outcome, Err(EngineError::StopUnrecorded { .. })) {
+            self.leave().await;
+        }
         Left::over(match outcome {
             Ok(()) => store.load(goal).await.map_err(EngineError::from),
             Err(error) => Err(error),
@@ -112,7 +127,7 @@ impl Driver {
     }
 
     /// Ends everything that runs, because nothing can be recorded any more. Its output is on disk for the next driver.
-    async fn abandon(&mut self) {
+    pub(super) async fn abandon(&mut self) {
         self.raise_stop(StopLevel::Kill);
         self.stop_baseline(StopLevel::Kill);
         let deadline = tokio::time::sleep(ABANDON_PATIENCE);
@@ -122,9 +137,19 @@ impl Driver {
                 _ = self.work.join_next() => {}
                 // Read and dropped, so that executors can get to their end.
                 Some(batch) = self.news.recv() => drop(batch.recorded.map(|recorded| recorded.send(()))),
+                Some(order) = self.orders.recv() => self.defer(order),
                 () = &mut deadline => return,
             }
         }
+    }
+
+    /// Continues a goal whose attempt had been interrupted before it was resumed: whoever resumed it knows of no pause.
+    pub(super) async fn continue_cut_off(&mut self) -> Result<(), EngineError> {
+        let reason = PauseReason::Shutdown;
+        if self.was_cut_off && self.state.phase == (Phase::Paused { reason }) {
+            self.take_in(vec![self.operator(Event::ResumeRequested)]).await?;
+        }
+        Ok(())
     }
 
     /// Whether nothing runs for the goal, and nothing is to be done for it now.

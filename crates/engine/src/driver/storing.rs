@@ -3,22 +3,30 @@
 //! A disk that is full for a moment, or a process that locks the database, is no reason to end a healthy agent: the driver
 //! tries again. Until then it takes in nothing more, so executors wait and agents go on printing to their logs. It gives up
 //! when its lease has expired, because another engine may drive the goal by then.
+//!
+//! An operator's stop does not wait for the store. What runs is ended as a crash would end it: nothing more of it is taken in, and
+//! the raw logs have it. The driver then records the stop, and reads the logs from where the goal's log ends.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{Timestamp, Unit};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
-use towline_core::{Event, show_duration};
+use towline_core::{Event, Phase, Source, StopWhy, show_duration};
 use towline_store::{Append, Appended, StoreError};
 
 use super::transition::Transition;
-use super::{Driver, Order};
+use super::{Driver, NEWS_WAITING, Order};
 use crate::engine::LEASE;
 use crate::error::EngineError;
+use crate::news::StopLevel;
 
 /// The pause before the second try; it doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long the store may take to record an operator's stop before what runs is ended without it.
+const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A store that fails for now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +34,15 @@ pub struct StoreTrouble {
     pub error: String,
     /// Until when it is tried again.
     pub until: Timestamp,
+    pub agent: AgentInTrouble,
+}
+
+/// What happens to a goal's agent while the store fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentInTrouble {
+    KeepsRunning,
+    /// The operator stopped the goal.
+    Ended,
 }
 
 /// How long the store has been failing.
@@ -50,14 +67,15 @@ impl Driver {
                 settled: transition.settled.clone(),
                 at: self.shared.clock.now(),
             };
-            let appended = match self.shared.store.append(append).await {
+            let store = Arc::clone(&self.shared.store);
+            let appended = match self.ask_store(store.append(append), Some(transition)).await {
                 Ok(appended) => appended,
                 // A commit that reported an error may have reached the disk all the same.
                 Err(StoreError::Conflict { found, .. }) if is_retry && self.is_recorded(transition).await => {
                     Appended { events: Vec::new(), last_seq: found }
                 }
                 Err(error) if error.is_passing() => {
-                    self.wait_for_store(error).await?;
+                    self.wait_for_store(error, transition).await?;
                     is_retry = true;
                     continue;
                 }
@@ -85,7 +103,7 @@ impl Driver {
             Ok(()) => self.end_outage(),
             Err(error) if error.is_passing() => match self.note_outage(&error) {
                 Some(pause) => self.renew_at = Instant::now() + pause,
-                None => return Err(self.lease_expired(error)),
+                None => return Err(self.give_up(error, None)),
             },
             Err(error) => return Err(error.into()),
         }
@@ -94,33 +112,143 @@ impl Driver {
 
     async fn try_to_renew(&mut self) -> Result<(), StoreError> {
         let asked_at = Instant::now();
-        self.lease = self.shared.renew(&self.lease).await?;
+        let (shared, lease) = (Arc::clone(&self.shared), self.lease.clone());
+        self.lease = self.ask_store(shared.renew(&lease), None).await?;
         self.lease_ends.send_replace(asked_at + LEASE);
         self.renew_at = Instant::now() + LEASE / 3;
         self.trace("lease renewed", self.lease.until);
         Ok(())
     }
 
-    /// Waits before the next try. An order to kill ends the wait.
-    async fn wait_for_store(&mut self, error: StoreError) -> Result<(), EngineError> {
+    /// Waits for an answer of the store, and for orders meanwhile. A locked database does not answer for long: whoever stops the goal
+    /// does not wait for it.
+    async fn ask_store<T>(
+        &mut self,
+        call: impl Future<Output = Result<T, StoreError>>,
+        transition: Option<&Transition>,
+    ) -> Result<T, StoreError> {
+        tokio::pin!(call);
+        let mut patience = None;
+        loop {
+            if patience.is_none() && self.is_not_to_wait(transition) {
+                patience = Some(Instant::now() + STOP_PATIENCE);
+            }
+            tokio::select! {
+                answer = &mut call => return answer,
+                () = tokio::time::sleep_until(patience.unwrap_or_else(Instant::now)), if patience.is_some() => {
+                    let path = self.shared.home.database().display().to_string();
+                    return Err(StoreError::Unavailable { path, message: "it does not answer".to_owned() });
+                }
+                Some(order) = self.orders.recv() => self.defer(order),
+            }
+        }
+    }
+
+    /// Keeps an order until the store works. The most urgent one is carried out at once.
+    pub(super) fn defer(&mut self, order: Box<Order>) {
+        match *order {
+            Order::Kill => {
+                self.is_insisted_on = true;
+                self.raise_stop(StopLevel::Kill);
+            }
+            // Cannot grow without limit: whoever sent it waits for the outcome.
+            _ => self.deferred.push_back(order),
+        }
+    }
+
+    /// The operator's stop that is not recorded or not carried out yet.
+    fn stop_request(&self, transition: Option<&Transition>) -> Option<&'static str> {
+        let stopping = match &self.state.phase {
+            Phase::Stopping(stopping) => match stopping.why {
+                StopWhy::Cancel => Some(Event::CancelRequested.request()),
+                StopWhy::Pause { reason } => Some(Event::PauseRequested { reason }.request()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let recording = transition.into_iter().flat_map(|transition| &transition.events);
+        let recording = recording.filter(|event| event.source == Source::Operator).map(|event| &event.event);
+        let deferred = self.deferred.iter().filter_map(|order| match &**order {
+            Order::Event { event, .. } => Some(event),
+            _ => None,
+        });
+        let unrecorded = recording.chain(deferred).find(|event| is_stop(event)).map(Event::request);
+        self.ended_for.or(unrecorded).or(stopping)
+    }
+
+    /// Whether something has to be ended, or the operator insists, although nothing can be recorded.
+    fn is_not_to_wait(&self, transition: Option<&Transition>) -> bool {
+        let must_end_work = !self.work.is_empty() && self.stop_request(transition).is_some();
+        self.is_insisted_on || (self.ended_for.is_none() && must_end_work)
+    }
+
+    /// Ends what runs for a stop that could not be recorded, and records the stop as soon as the store works. What the logs have that
+    /// is not recorded is read again from there.
+    pub(super) async fn record_stop(&mut self, unrecorded: EngineError) -> Result<(), EngineError> {
+        let EngineError::StopUnrecorded { request, .. } = &unrecorded else { return Err(unrecorded) };
+        self.trace("ended unrecorded", request);
+        self.ended_for = Some(request);
+        self.abandon().await;
+        self.work.shutdown().await;
+        (self.sender, self.news) = mpsc::channel(NEWS_WAITING);
+        if self.is_insisted_on {
+            return Err(unrecorded);
+        }
+        let requests = self.accept_stops();
+        loop {
+            // An append that reported an error may have taken effect.
+            if let Ok(record) = self.shared.store.load(self.goal.id).await {
+                (self.state, self.seq) = (record.state, record.last_seq);
+            }
+            let requests = if self.state.phase.is_settled() { Vec::new() } else { requests.clone() };
+            match self.try_to_begin(requests).await {
+                Err(EngineError::Store(StoreError::Conflict { .. })) => {}
+                begun => return begun,
+            }
+        }
+    }
+
+    /// Takes the operator's stops out of the orders that wait. They are carried out, so their senders need not wait.
+    fn accept_stops(&mut self) -> Vec<Event> {
+        let mut requests = Vec::new();
+        for order in std::mem::take(&mut self.deferred) {
+            match *order {
+                Order::Event { event, done } if is_stop(&event) => {
+                    // The sender may be gone by now.
+                    let _ = done.send(Ok(()));
+                    requests.push(event);
+                }
+                _ => self.deferred.push_back(order),
+            }
+        }
+        requests
+    }
+
+    /// Waits before the next try. Whoever stops the goal does not have to wait.
+    async fn wait_for_store(
+        &mut self,
+        error: StoreError,
+        transition: &Transition,
+    ) -> Result<(), EngineError> {
+        let transition = Some(transition);
+        if self.is_not_to_wait(transition) {
+            return Err(self.give_up(error, transition));
+        }
         if Instant::now() >= self.renew_at {
             match self.try_to_renew().await {
                 Err(error) if !error.is_passing() => return Err(error.into()),
                 _ => {}
             }
         }
-        let Some(pause) = self.note_outage(&error) else { return Err(self.lease_expired(error)) };
+        let Some(pause) = self.note_outage(&error) else { return Err(self.give_up(error, transition)) };
         let next_try = Instant::now() + pause;
-        loop {
+        while !self.is_not_to_wait(transition) {
             tokio::select! {
                 () = tokio::time::sleep_until(next_try) => return self.shared.watch.check(),
-                Some(order) = self.orders.recv() => match *order {
-                    Order::Kill => return Err(error.into()),
-                    // Cannot grow without limit: each sender waits for the outcome.
-                    _ => self.deferred.push_back(order),
-                },
+                Some(order) = self.orders.recv() => self.defer(order),
             }
         }
+        Err(self.give_up(error, transition))
     }
 
     /// Takes note that the store fails. Gives how long to wait before the next try; none once the lease has expired.
@@ -140,7 +268,9 @@ impl Driver {
         let now = self.shared.clock.now();
         // To the second, so that it is the same at each try.
         let until = now.checked_add(left).unwrap_or(now).round(Unit::Second).unwrap_or(now);
-        let trouble = Some(StoreTrouble { error: outage.error.clone(), until });
+        let agent =
+            if self.ended_for.is_some() { AgentInTrouble::Ended } else { AgentInTrouble::KeepsRunning };
+        let trouble = Some(StoreTrouble { error: outage.error.clone(), until, agent });
         self.shared.store_trouble.send_if_modified(|current| {
             let is_news = *current != trouble;
             *current = trouble;
@@ -164,7 +294,19 @@ impl Driver {
         }
     }
 
-    fn lease_expired(&self, source: StoreError) -> EngineError {
-        EngineError::LeaseExpired { goal: self.goal.id, source }
+    /// Why the driver does not wait for the store any longer.
+    fn give_up(&self, source: StoreError, transition: Option<&Transition>) -> EngineError {
+        let goal = self.goal.id;
+        let has_ended_work = self.ended_for.is_some() || !self.work.is_empty();
+        match self.stop_request(transition).filter(|_| has_ended_work) {
+            Some(request) => EngineError::StopUnrecorded { goal, request, source },
+            None if self.is_insisted_on => source.into(),
+            None => EngineError::LeaseExpired { goal, source },
+        }
     }
+}
+
+/// Whether an operator's request ends what runs.
+fn is_stop(event: &Event) -> bool {
+    matches!(event, Event::CancelRequested | Event::PauseRequested { .. })
 }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::runtime::Handle;
+use tokio::sync::OwnedMutexGuard;
 use towline_core::{Account, Envelope, Goal, GoalId, GoalState, PoolSeq, Seq};
 use towline_store::{
     Append, Appended, GoalRecord, Lease, Listed, Listing, PendingEffect, SpendQuery, Spending, Store,
@@ -42,11 +43,18 @@ pub(super) struct FaultyStore {
     inner: Arc<dyn Store>,
     fault: Mutex<Option<Fault>>,
     calls: AtomicU64,
+    /// Held while appends and renewals do not answer.
+    lock: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl FaultyStore {
     pub(super) fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, fault: Mutex::default(), calls: AtomicU64::new(0) }
+        Self { inner, fault: Mutex::default(), calls: AtomicU64::new(0), lock: Arc::default() }
+    }
+
+    /// Has appends and renewals wait until the guard is dropped.
+    pub(super) async fn hang(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.lock).lock_owned().await
     }
 
     /// How often it was called.
@@ -86,6 +94,9 @@ impl FaultyStore {
         self.calls.fetch_add(1, Ordering::Relaxed);
         if let Some(error) = self.error_of(call, When::Before) {
             return Err(error);
+        }
+        if call != Call::Other {
+            drop(self.lock.lock().await);
         }
         let (inner, runtime) = (Arc::clone(&self.inner), Handle::current());
         let done = tokio::task::spawn_blocking(move || runtime.block_on(work(inner))).await;

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use jiff::ToSpan;
-use towline_core::{AgentEvent, End, Event, Phase};
+use towline_core::{AgentEvent, End, Event, Illegal, PauseReason, Phase};
 use towline_store::{Store, StoreError, WorkerName};
 
 use super::faulty_store::Call;
-use super::harness::{World, attempt_of};
+use super::harness::{World, attempt_of, cancel};
 use super::values::{ended, goal, notice, verdict};
 use crate::error::EngineError;
+use crate::handle::Handle;
 use crate::news::StopLevel;
 
 fn full() -> StoreError {
@@ -170,38 +171,144 @@ async fn an_append_that_took_effect_and_reported_an_error_is_not_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_wait_for_the_store_and_whoever_insists_does_not() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
-    let mut work = engine.first_attempt().await;
-    world.store.fail(|call| (call == Call::Append).then(full));
-    work.send(notice("more")).await;
-    handle.cancel().await;
-    tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(*work.control.stop.borrow(), StopLevel::Run);
-    handle.kill().await;
-    assert_eq!(work.stopped().await, StopLevel::Kill);
-    drop(work);
-    let result = handle.result().await;
-    assert!(matches!(result, Err(EngineError::Store(StoreError::NoSpace { .. }))), "{result:?}");
+async fn a_stop_ends_the_agent_although_it_cannot_be_recorded() {
+    for (stop, phase) in stops() {
+        for is_noticed in [false, true] {
+            let world = World::new();
+            let mut engine = world.engine();
+            let handle = engine.start(goal(1)).await;
+            let mut work = engine.first_attempt().await;
+            world.store.fail(|call| matches!(call, Call::Append | Call::Renew).then(full));
+            if is_noticed {
+                work.send(notice("unrecorded")).await;
+                tokio::time::sleep(Duration::from_secs(10)).await;
+            }
+            // Whoever asked is answered although nothing is recorded.
+            let (accepted, level) = tokio::join!(send(&handle, &stop), async {
+                let level = work.stopped().await;
+                drop(work);
+                level
+            });
+            assert_eq!((accepted, level), (Some(Ok(())), StopLevel::Kill));
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            assert!(engine.is_idle());
+            world.store.heal();
+
+            let again = engine.next().await;
+            assert_eq!(attempt_of(&again).launch.attempt.get(), 1, "its log is read");
+            again.finish(ended(End::Crashed { message: String::new() })).await;
+            if phase == Phase::Cancelled {
+                engine.publish().await;
+            }
+            let state = handle.result().await.expect("a result").state;
+            assert_eq!((state.phase, state.errors_in_row), (phase.clone(), 0));
+            assert_eq!(agent_notices(&world.log(goal(1).id).await), [""; 0]);
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_came_while_the_store_failed_is_carried_out() {
+async fn a_stop_does_not_wait_for_a_store_that_does_not_answer() {
     let world = World::new();
     let mut engine = world.engine();
     let handle = engine.start(goal(1)).await;
     let mut work = engine.first_attempt().await;
-    world.store.fail(|call| (call == Call::Append).then(full));
-    work.send(notice("more")).await;
+    let lock = world.store.hang().await;
+    let asked_at = world.now();
     handle.cancel().await;
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(work.stopped().await, StopLevel::Kill);
+    assert!(world.now().duration_since(asked_at).as_secs() <= 2);
+    drop(work);
+    handle.kill().await;
+    let result = handle.result().await;
+    assert!(matches!(result, Err(EngineError::StopUnrecorded { request: "cancel", .. })), "{result:?}");
+    assert!(world.now().duration_since(asked_at).as_secs() <= 4);
+    drop(lock);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_that_was_never_recorded_leaves_a_goal_that_one_command_continues() {
+    for insists in [false, true] {
+        let world = World::new();
+        let mut engine = world.engine();
+        let handle = engine.start(goal(1)).await;
+        let mut work = engine.first_attempt().await;
+        world.store.fail(|call| matches!(call, Call::Append | Call::Renew).then(locked));
+        handle.pause(PauseReason::Shutdown).await;
+        work.stopped().await;
+        drop(work);
+        if insists {
+            handle.kill().await;
+        }
+        let result = handle.result().await;
+        assert!(matches!(result, Err(EngineError::StopUnrecorded { request: "pause", .. })), "{result:?}");
+
+        world.store.heal();
+        drop(engine);
+        let mut next = world.engine();
+        let handle = next.resume(goal(1).id).await;
+        next.next().await.finish(ended(End::Interrupted)).await;
+        let work = next.next().await;
+        assert_eq!(attempt_of(&work).launch.attempt.get(), 2);
+        let state = world.record(goal(1).id).await.state;
+        assert_eq!((state.attempts[0].counts, state.errors_in_row), (false, 0));
+        // From now on an interruption is one.
+        work.report(Event::AttemptStarted).await;
+        work.finish(ended(End::Interrupted)).await;
+        let phase = handle.result().await.expect("a result").state.phase;
+        assert_eq!(phase, Phase::Paused { reason: PauseReason::Shutdown });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn checks_and_setup_are_stopped_although_it_cannot_be_recorded() {
+    for checks in [false, true] {
+        let world = World::new();
+        let mut engine = world.engine();
+        let handle = engine.start(goal(1)).await;
+        let mut work = if checks {
+            engine.first_attempt().await.finish(ended(End::Completed)).await;
+            engine.checks().await
+        } else {
+            engine.next().await
+        };
+        world.store.fail(|call| matches!(call, Call::Append | Call::Renew).then(full));
+        handle.cancel().await;
+        assert_eq!(work.stopped().await, StopLevel::Kill);
+        drop(work);
+        world.store.heal();
+        engine.next().await.finish(Event::Stopped).await;
+        engine.publish().await;
+        assert_eq!(handle.result().await.expect("a result").state.phase, Phase::Cancelled);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_being_stopped_when_the_store_fails_is_ended() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let handle = engine.start(goal(1)).await;
+    let mut work = engine.first_attempt().await;
+    cancel(&handle).await;
+    assert_eq!(work.stopped().await, StopLevel::Stop);
+    world.store.fail(|call| (call == Call::Append).then(full));
+    work.send(notice("last words")).await;
+    work.control.stop.wait_for(|level| *level == StopLevel::Kill).await.expect("a driver");
+    drop(work);
     world.store.heal();
-    work.stopped().await;
-    work.finish(ended(End::Lost)).await;
+    engine.next().await.finish(ended(End::Lost)).await;
     engine.publish().await;
     assert_eq!(handle.result().await.expect("a result").state.phase, Phase::Cancelled);
+}
+
+/// The operator's ways to stop a goal, and the phases after them.
+fn stops() -> [(Event, Phase); 2] {
+    let reason = PauseReason::Operator;
+    [(Event::CancelRequested, Phase::Cancelled), (Event::PauseRequested { reason }, Phase::Paused { reason })]
+}
+
+async fn send(handle: &Handle, event: &Event) -> Option<Result<(), Illegal>> {
+    handle.steerer().send(event.clone()).await
 }
 
 #[tokio::test(start_paused = true)]
