@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use support::terminal::Terminal;
 use support::{Desk, finish, of_attempts};
 use towline_testkit::hostile;
+use towline_testkit::model::{Matcher, ModelServer, Reply, Rule};
 use towline_testkit::scratch::wait_until_process_tree_gone;
 
 /// Works without an end when Towline drives it, and does what is typed when it has a terminal. Resumed after a visit, it
@@ -124,4 +125,29 @@ fn without_a_terminal_the_command_to_type_is_printed_and_nothing_happens() {
     assert_eq!(desk.show(&goal)["phase"], "running");
     assert_eq!(desk.towline(["cancel", &goal]).code, Some(0));
     finish(run);
+}
+
+#[test]
+fn what_a_person_writes_to_claude_code_is_part_of_the_conversation_that_continues() {
+    let heard =
+        Matcher::prompt_contains("A person worked here").and(Matcher::any_text_contains("heavy anchor"));
+    let command = json!({"command": "echo towline > motto.txt", "description": "write it"});
+    let model = ModelServer::start([
+        Rule::when(heard).reply(Reply::tool("Bash", command)).then(Reply::text("Written.")),
+        Rule::always().reply(Reply::text("Understood.")),
+    ]);
+    let desk = Desk::with_claude(&model);
+    let ran = desk.towline(["run", "write it", "--check", "test -s motto.txt", "--budget", "attempts=1"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let mut terminal = Terminal::new();
+    let mut enter = desk.command(["enter", "@"]);
+    // Its print mode needs nobody at the keyboard.
+    enter.env("TOWLINE_SET_agents__claude__args", r#"["-p", "a heavy anchor"]"#);
+    let towline = terminal.start(&enter);
+    terminal.wait_for("continue it with: towline retry", 1);
+    assert_eq!(finish(towline).code, Some(0));
+    let retried = desk.towline(["retry", "@", "--budget", "attempts=+1", "--json"]);
+    assert_eq!(retried.code, Some(0), "{retried:?}");
+    let sessions = of_attempts(&retried.json(), "session");
+    assert_eq!(sessions[0], sessions[1]);
 }
