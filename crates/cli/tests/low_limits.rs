@@ -84,7 +84,7 @@ fn an_agent_that_prints_more_than_a_file_may_hold_is_ended_with_the_reason_and_n
     let report = ran.json();
     assert_eq!(
         (&report["phase"], of_attempts(&report, "end")),
-        (&json!("escalated"), vec![json!("spawn_failed")])
+        (&json!("escalated"), vec![json!("output_limit")])
     );
     let reason = report["reason"].as_str().expect("a reason");
     assert!(reason.contains("ulimit -f unlimited"), "{reason}");

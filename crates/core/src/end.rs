@@ -84,6 +84,8 @@ pub enum End {
         /// What the agent printed about it.
         message: String,
     },
+    /// It printed more than a file may hold.
+    OutputLimit,
 }
 
 impl End {

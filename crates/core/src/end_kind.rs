@@ -34,6 +34,7 @@ pub enum EndKind {
     OverBudget,
     Interrupted,
     Refused,
+    OutputLimit,
 }
 
 /// What Towline does by itself after an end.
@@ -86,7 +87,7 @@ pub struct EndClass {
 }
 
 /// In the order of [`EndKind`].
-static TABLE: [EndClass; 20] = [
+static TABLE: [EndClass; 21] = [
     EndClass {
         kind: EndKind::Completed,
         title: "completed",
@@ -207,6 +208,12 @@ static TABLE: [EndClass; 20] = [
         follows: Follows::RetriesThenBeginsAnew,
         hint: "start a new session: `towline retry ID --fresh`; if that is refused as well, look at the agent's model and settings",
     },
+    EndClass {
+        kind: EndKind::OutputLimit,
+        title: "printed more than a file may hold",
+        follows: Follows::HandsOver,
+        hint: "raise the limit with `ulimit -f unlimited`, then run `towline retry ID`",
+    },
 ];
 
 impl EndKind {
@@ -305,6 +312,7 @@ impl End {
             Self::OverBudget => EndKind::OverBudget,
             Self::Interrupted => EndKind::Interrupted,
             Self::Refused { .. } => EndKind::Refused,
+            Self::OutputLimit => EndKind::OutputLimit,
         }
     }
 
@@ -348,7 +356,7 @@ mod tests {
         let names = TABLE.each_ref().map(|class| class.kind.name()).join(" ");
         let stored = "completed asked slept rate_limited server_error auth context_overflow resume_refused \
                       max_turns max_budget declined permission_denied timed_out crashed lost spawn_failed \
-                      cancelled over_budget interrupted refused";
+                      cancelled over_budget interrupted refused output_limit";
         assert_eq!(names, stored);
         assert_eq!(crate::names::names::<End>(Some("end")).join(" "), stored);
     }

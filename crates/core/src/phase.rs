@@ -132,6 +132,8 @@ pub enum EscalationReason {
         /// What was in the way, with the fix.
         problem: String,
     },
+    /// The agent printed more than a file may hold.
+    OutputLimit,
     /// The agent died several times before it had a session.
     NeverStarted {
         /// What it printed.
@@ -180,6 +182,7 @@ impl EscalationReason {
         match self {
             Self::Auth { .. } => Some(EndKind::Auth),
             Self::SpawnFailed { .. } => Some(EndKind::SpawnFailed),
+            Self::OutputLimit => Some(EndKind::OutputLimit),
             Self::NeverStarted { .. } => Some(EndKind::Crashed),
             Self::Declined { .. } => Some(EndKind::Declined),
             Self::PermissionDenied { .. } => Some(EndKind::PermissionDenied),
@@ -200,6 +203,10 @@ impl fmt::Display for EscalationReason {
             Self::Auth { agent, message } => write!(f, "{}: agent `{agent}`: {message}", EndKind::Auth),
             Self::NoAgent => f.write_str("no agent that the goal names can go on"),
             Self::SpawnFailed { problem } => write!(f, "the agent {}: {problem}", EndKind::SpawnFailed),
+            Self::OutputLimit => {
+                let title = EndKind::OutputLimit;
+                write!(f, "the agent {title}; raise the limit with `ulimit -f unlimited` and retry")
+            }
             Self::NeverStarted { message } => {
                 write!(f, "the agent ended several times before it began to work: {message}")
             }

@@ -216,7 +216,8 @@ fn of_end(end: &mut End, each: Each<'_>) {
         | End::Lost
         | End::Cancelled
         | End::OverBudget
-        | End::Interrupted => {}
+        | End::Interrupted
+        | End::OutputLimit => {}
     }
 }
 
@@ -264,7 +265,7 @@ fn of_escalation(reason: &mut EscalationReason, each: Each<'_>) {
             each(rule);
         }
         EscalationReason::Unanswered { question } => each(question),
-        EscalationReason::NoAgent | EscalationReason::NoProgress { .. } => {}
+        EscalationReason::NoAgent | EscalationReason::NoProgress { .. } | EscalationReason::OutputLimit => {}
     }
 }
 

@@ -11,9 +11,6 @@ use towline_agent::{Action, Frame, ProcessEnd, Protocol, Steer};
 use towline_core::{About, AgentEvent, Ask, End, Exit, LaunchProblem, RawRef, Words, without_escapes};
 use towline_process::{ExitRecord, Framed, LineFramer, LogReader, SpawnErrorKind, StopCause, Stream};
 
-/// Why an agent was ended that printed more than fits into a file.
-const TOO_LONG: &str = "the agent was ended because its output is longer than a file may be (`ulimit -f`); raise the limit with \
-                        `ulimit -f unlimited` and retry";
 /// How much of stderr is evidence.
 const STDERR_TAIL: u64 = 4 * 1024;
 
@@ -90,9 +87,7 @@ impl Reading {
         end.for_each_text(&mut take_escapes);
         // A process whose end is unknown did not end by itself.
         let end = match (record, end) {
-            (Some(ExitRecord { stopped: Some(StopCause::FileLimit), .. }), _) => {
-                End::SpawnFailed { problem: LaunchProblem::Other { message: TOO_LONG.to_owned() } }
-            }
+            (Some(ExitRecord { stopped: Some(StopCause::FileLimit), .. }), _) => End::OutputLimit,
             (None, End::Crashed { .. }) => End::Lost,
             (_, end) => end,
         };

@@ -25,9 +25,14 @@ fn why_none(protocol: &str, kind: EndKind) -> Option<&'static str> {
         (_, EndKind::Asked | EndKind::Slept | EndKind::PermissionDenied) => {
             Some("the turn completes; Towline reads it from the messages and actions in it")
         }
-        (_, EndKind::TimedOut | EndKind::Cancelled | EndKind::OverBudget | EndKind::Interrupted) => {
-            Some("caused by Towline, whatever the bytes are")
-        }
+        (
+            _,
+            EndKind::TimedOut
+            | EndKind::Cancelled
+            | EndKind::OverBudget
+            | EndKind::Interrupted
+            | EndKind::OutputLimit,
+        ) => Some("caused by Towline, whatever the bytes are"),
         (_, EndKind::Lost) => Some("there is no record of the process's end, whatever the bytes are"),
         ("codex" | "acp" | "gemini" | "command", EndKind::SpawnFailed) => {
             Some("there is no process, so there are no bytes")

@@ -176,6 +176,12 @@ impl Stepper<'_> {
             End::RateLimited { until } => self.after_rate_limit(*until, end),
             End::Auth { message } => self.after_refused_login(message),
             End::SpawnFailed { problem } => self.after_failed_spawn(problem, end),
+            // It would print as much again.
+            End::OutputLimit => {
+                if !self.give_up_on_agent(end, None, false) {
+                    self.wait_or_escalate(EscalationReason::OutputLimit);
+                }
+            }
             End::Declined { message } => {
                 self.escalate(EscalationReason::Declined { message: message.clone() });
             }

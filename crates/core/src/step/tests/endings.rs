@@ -33,6 +33,7 @@ cancelled         sleeping  counts  2 kept | sleeping  counts  2
 over_budget       sleeping  counts  2 kept | sleeping  counts  2
 interrupted       paused    free    1 kept | paused    free    1
 refused           sleeping  counts  2 kept | sleeping  counts  2
+output_limit      escalated counts  1 kept | escalated counts  1
 ";
 
 impl SampleOf<Self> for End {
@@ -62,6 +63,7 @@ some_of_each! { ends: End, by End {
     End::OverBudget => End::OverBudget;
     End::Interrupted => End::Interrupted;
     End::Refused { .. } => refused();
+    End::OutputLimit => End::OutputLimit;
 }}
 
 fn after(mut story: Story, end: End) -> String {

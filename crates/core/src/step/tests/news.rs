@@ -284,6 +284,7 @@ pub(super) fn end() -> impl Strategy<Value = End> {
         1 => Just(End::Cancelled),
         1 => Just(End::OverBudget),
         1 => Just(End::Interrupted),
+        1 => Just(End::OutputLimit),
         1 => text().prop_map(|message| End::Refused { status: Some(400), message }),
     ]
 }
