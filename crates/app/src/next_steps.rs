@@ -99,7 +99,9 @@ fn way_out_of(
 fn about_the_work(record: &GoalRecord) -> Vec<NextStep> {
     let goal = record.goal.id;
     let Some(workspace) = &record.state.workspace else { return Vec::new() };
-    if record.state.changed() == Some(false) && !record.goal.workspace.mode.is_in_place() {
+    let is_done = record.state.phase == Phase::Done;
+    // The workspace of a goal that is not done may have changes that no candidate has.
+    if is_done && record.state.changed() == Some(false) && !record.goal.workspace.mode.is_in_place() {
         return Vec::new();
     }
     let mut steps = vec![step("see the changes", Action::Diff(goal))];
