@@ -248,12 +248,12 @@ impl Driver {
     async fn drive(&mut self) -> Result<(), EngineError> {
         loop {
             self.report_outage().await?;
+            self.continue_cut_off().await?;
             if self.state.phase == Phase::Queued
                 && let Some(slot) = self.shared.slots.ask(self.place())
             {
                 self.dispatch(slot).await?;
             }
-            self.continue_cut_off().await?;
             if self.is_at_rest() {
                 return Ok(());
             }
