@@ -203,14 +203,14 @@ pub trait Store: Send + Sync {
     async fn events(&self, goal: GoalId, after: Seq, limit: usize) -> Result<Vec<Envelope>, StoreError>;
 
     /// Events of all goals after this place, at most `limit`, in the order in which they were recorded. A place is never
-    /// used twice, and one that is visible has all before it visible.
+    /// used twice, and one that is visible has all before it visible. An event that cannot be read is left out; [`Store::events`] reports it.
     async fn events_since(
         &self,
         after: PoolSeq,
         limit: usize,
     ) -> Result<Vec<(PoolSeq, Envelope)>, StoreError>;
 
-    /// Accounts as attempts last saw them, by name.
+    /// Accounts as attempts last saw them, by name. One that cannot be read is left out until an attempt reports it again.
     async fn accounts(&self) -> Result<Vec<Account>, StoreError>;
 
     /// What was spent, in the order of the keys. Removed goals count.

@@ -30,10 +30,11 @@ impl Failure {
     }
 
     /// What cannot be read is a goal's own: other goals can be read.
-    pub(super) fn of_goal(goal: GoalId, failure: Self) -> Self {
-        match failure {
+    pub(super) fn of_goal(self, goal: GoalId) -> Self {
+        match self {
             Self::Unreadable { what, why } => {
-                Self::Refused(StoreError::Unreadable { goal, why: format!("{what} cannot be read ({why})") })
+                let why = format!("{what} of goal {goal} cannot be read ({why})");
+                Self::Refused(StoreError::Unreadable { goal, why })
             }
             failure => failure,
         }
@@ -51,6 +52,14 @@ impl Failure {
     }
 }
 
+/// None for a row that cannot be read, which hides no other row.
+pub(super) fn readable<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match read {
+        Err(Failure::Unreadable { .. }) => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::Refused(error)
@@ -59,7 +68,17 @@ impl From<StoreError> for Failure {
 
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
+        use rusqlite::Error::{
+            FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error,
+        };
+        match error {
+            // The database works. One value in it is none that its column can have.
+            FromSqlConversionFailure(..)
+            | IntegralValueOutOfRange(..)
+            | InvalidColumnType(..)
+            | Utf8Error(..) => Self::unreadable("a value", error),
+            error => Self::Sql(error),
+        }
     }
 }
 

@@ -70,6 +70,24 @@ impl SqliteStore {
         self.shared.readers.read(work).await
     }
 
+    /// A write to one goal: what cannot be read of it concerns no other.
+    async fn write_of<T, W>(&self, goal: GoalId, mut work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnMut(&Connection) -> Result<T, Failure> + Send + 'static,
+    {
+        self.write(move |connection| work(connection).map_err(|failure| failure.of_goal(goal))).await
+    }
+
+    /// The same for a read.
+    async fn read_of<T, W>(&self, goal: GoalId, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    {
+        self.read(move |connection| work(connection).map_err(|failure| failure.of_goal(goal))).await
+    }
+
     fn explained(&self, failure: Failure) -> StoreError {
         failure.explained(&self.shared.path)
     }
@@ -96,7 +114,7 @@ impl Store for SqliteStore {
     }
 
     async fn load(&self, goal: GoalId) -> Result<GoalRecord, StoreError> {
-        self.read(move |connection| reads::load(connection, goal)).await
+        self.read_of(goal, move |connection| reads::load(connection, goal)).await
     }
 
     async fn find(&self, given: &str, limit: usize) -> Result<Vec<Listed>, StoreError> {
@@ -113,7 +131,7 @@ impl Store for SqliteStore {
         let (goal, mut last_seq) = (append.goal, append.expected);
         let (transition, events) = Transition::new(append).map_err(|failure| self.explained(failure))?;
         let written = Arc::clone(&self.shared.written);
-        self.write(move |connection| transition.write(connection, &written)).await?;
+        self.write_of(goal, move |connection| transition.write(connection, &written)).await?;
         let mut placed = Vec::with_capacity(events.len());
         for event in events {
             last_seq = last_seq.next();
@@ -123,7 +141,7 @@ impl Store for SqliteStore {
     }
 
     async fn events(&self, goal: GoalId, after: Seq, limit: usize) -> Result<Vec<Envelope>, StoreError> {
-        self.read(move |connection| reads::events(connection, goal, after, limit)).await
+        self.read_of(goal, move |connection| reads::events(connection, goal, after, limit)).await
     }
 
     async fn events_since(
@@ -144,7 +162,7 @@ impl Store for SqliteStore {
     }
 
     async fn pending(&self, goal: GoalId) -> Result<Vec<PendingEffect>, StoreError> {
-        self.read(move |connection| reads::pending(connection, goal)).await
+        self.read_of(goal, move |connection| reads::pending(connection, goal)).await
     }
 
     async fn claim(
@@ -156,7 +174,7 @@ impl Store for SqliteStore {
         proven_dead: Option<&WorkerName>,
     ) -> Result<Lease, StoreError> {
         let (worker, proven_dead) = (worker.clone(), proven_dead.cloned());
-        self.write(move |connection| {
+        self.write_of(goal, move |connection| {
             writes::claim(connection, goal, &worker, now, until, proven_dead.as_ref())
         })
         .await
@@ -164,13 +182,13 @@ impl Store for SqliteStore {
 
     async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<Lease, StoreError> {
         let lease = lease.clone();
-        self.write(move |connection| writes::renew(connection, &lease, until)).await
+        self.write_of(lease.goal, move |connection| writes::renew(connection, &lease, until)).await
     }
 
     async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
         self.shared.written.forget(lease.goal);
         let lease = lease.clone();
-        self.write(move |connection| writes::remove(connection, &lease)).await
+        self.write_of(lease.goal, move |connection| writes::remove(connection, &lease)).await
     }
 
     async fn baseline(&self, key: &str) -> Result<Option<StoredBaseline>, StoreError> {

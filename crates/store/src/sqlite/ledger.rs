@@ -4,13 +4,15 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 use towline_core::{Account, AgentName, AttemptNo, Envelope, GoalState};
 
-use super::failure::Failure;
+use super::failure::{Failure, readable};
 use super::reads::text;
 use super::text::{from_json, time_from_text, time_to_text, to_json};
 use crate::ledger::{AccountReport, Amounts, SpendBy, SpendQuery, Spending, account_reports, quarter};
 
-const SUMS: &str = "COALESCE(SUM(input), 0), COALESCE(SUM(output), 0), COALESCE(SUM(cache_read), 0),
-    COALESCE(SUM(cache_write), 0), COALESCE(SUM(cost), 0), COALESCE(SUM(estimate), 0)";
+/// Unlike `SUM`, `TOTAL` cannot overflow and takes a value that is no number for nothing.
+const SUMS: &str = "CAST(TOTAL(input) AS INTEGER), CAST(TOTAL(output) AS INTEGER),
+    CAST(TOTAL(cache_read) AS INTEGER), CAST(TOTAL(cache_write) AS INTEGER),
+    CAST(TOTAL(cost) AS INTEGER), CAST(TOTAL(estimate) AS INTEGER)";
 
 /// What the events of an append report about accounts, put into words before the writer's turn.
 pub(super) struct AccountRow {
@@ -106,7 +108,8 @@ pub(super) fn spending(connection: &Connection, query: &SpendQuery) -> Result<Ve
     let (sql, values) = spend_statement(query);
     let mut statement = connection.prepare_cached(&sql)?;
     let sums = statement.query_map(params_from_iter(values), |row| {
-        Ok(Spending { key: row.get(0)?, amounts: amounts(row, 1)? })
+        let key = String::from_utf8_lossy(row.get_ref(0)?.as_bytes()?).into_owned();
+        Ok(Spending { key, amounts: amounts(row, 1)? })
     })?;
     Ok(sums.collect::<Result<_, _>>()?)
 }
@@ -129,14 +132,17 @@ pub(super) fn accounts(connection: &Connection) -> Result<Vec<Account>, Failure>
     let mut rows = statement.query([])?;
     let mut accounts = Vec::new();
     while let Some(row) = rows.next()? {
-        let name: String = row.get(0)?;
-        let what = format!("account {name}");
-        accounts.push(Account {
-            agent: AgentName::new(text(row, 1)?),
-            status: from_json(&what, text(row, 2)?)?,
-            updated_at: time_from_text(&what, text(row, 3)?)?,
-            name,
-        });
+        accounts.extend(readable(account(row))?);
     }
     Ok(accounts)
+}
+
+fn account(row: &Row<'_>) -> Result<Account, Failure> {
+    let what = "an account";
+    Ok(Account {
+        name: row.get(0)?,
+        agent: AgentName::new(text(row, 1)?),
+        status: from_json(what, text(row, 2)?)?,
+        updated_at: time_from_text(what, text(row, 3)?)?,
+    })
 }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params_from_iter};
 use serde::{Deserialize, Serialize};
 use towline_core::{AgentName, Goal, GoalId, GoalState, Merge, Phase, Usage};
 
-use super::failure::Failure;
+use super::failure::{Failure, readable};
 use super::reads::{self, lease_at, text};
 use super::text::{from_json, time_from_text, time_to_text};
 use crate::summary::asks;
@@ -22,11 +22,14 @@ const SHORT: usize = 8;
 
 const SUMMARY: &str = "SELECT summaries.goal, summaries.created_at, summaries.repository, summaries.about,
         summaries.standing, positions.updated_at,
-        json_valid(goals.goal) AND CASE goals.state WHEN '' THEN NOT EXISTS (
+        COALESCE(json_valid(goals.goal) AND CASE goals.state WHEN '' THEN EXISTS (
+            SELECT 1 FROM parts WHERE parts.goal = summaries.goal AND parts.path = '.'
+        ) AND NOT EXISTS (
             SELECT 1 FROM parts WHERE parts.goal = summaries.goal AND NOT json_valid(parts.body)
-        ) ELSE json_valid(goals.state) END,
-        leases.worker, leases.generation, leases.until
-    FROM summaries CROSS JOIN goals ON goals.id = summaries.goal CROSS JOIN positions ON positions.goal = summaries.goal
+        ) ELSE json_valid(goals.state) END, 0),
+        leases.worker, leases.generation, leases.until, positions.last_seq
+    FROM summaries LEFT JOIN goals ON goals.id = summaries.goal
+        LEFT JOIN positions ON positions.goal = summaries.goal
         LEFT JOIN leases ON leases.goal = summaries.goal";
 
 /// The part of a summary that a goal's creation settles.
@@ -76,29 +79,30 @@ impl Standing {
 pub(super) struct Query {
     pub(super) sql: String,
     pub(super) values: Vec<Value>,
+    limit: usize,
 }
 
 impl Query {
-    /// Goals by what a person typed: the beginning of an id, or of its last digits.
-    pub(super) fn find(given: &str, limit: usize) -> Self {
+    /// Goals by what a person typed: the beginning of an id, or of its last digits, which are in the column `short`.
+    pub(super) fn find(given: &str, short_id: &str, limit: usize) -> Self {
         let given = given.to_ascii_lowercase();
         let (id, short) = (dashed(&given), &given);
         let sql = format!(
             "{SUMMARY} WHERE summaries.goal IN (
                 SELECT * FROM (SELECT goal FROM summaries WHERE goal >= ?1 AND goal < ?2 ORDER BY goal LIMIT ?5)
                 UNION
-                SELECT * FROM (SELECT goal FROM summaries WHERE short >= ?3 AND short < ?4 ORDER BY short LIMIT ?5)
-            ) ORDER BY summaries.goal LIMIT ?5"
+                SELECT * FROM (SELECT goal FROM summaries WHERE {short_id} >= ?3 AND {short_id} < ?4 ORDER BY {short_id} LIMIT ?5)
+            ) ORDER BY summaries.goal"
         );
         let texts = [id.clone(), format!("{id}{BEYOND}"), short.clone(), format!("{short}{BEYOND}")];
         let mut values: Vec<Value> = texts.into_iter().map(Value::from).collect();
-        values.push(number(limit));
-        Self { sql, values }
+        values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
+        Self { sql, values, limit }
     }
 
     /// The goals that a listing names.
     pub(super) fn list(listing: &Listing) -> Self {
-        let mut query = Self { sql: SUMMARY.to_owned(), values: Vec::new() };
+        let mut query = Self { sql: SUMMARY.to_owned(), values: Vec::new(), limit: listing.limit };
         let mut conditions = Vec::new();
         if let Some(repository) = &listing.repository {
             conditions.push(format!("summaries.repository = {}", query.take(repository.clone())));
@@ -129,13 +133,15 @@ impl Query {
         let (created_at, goal) = (format!("{plus}summaries.created_at"), format!("{plus}summaries.goal"));
         if let Some(after) = listing.after {
             let (time, id) = (query.take(time_to_text(after.created_at)), query.take(after.id.to_string()));
-            conditions.push(format!("({created_at}, {goal}) {past} ({time}, {id})"));
+            // The stored time is the one that the order has, also when it is none.
+            let place =
+                format!("COALESCE((SELECT created_at FROM summaries AS last WHERE goal = {id}), {time})");
+            conditions.push(format!("({created_at}, {goal}) {past} ({place}, {id})"));
         }
         if !conditions.is_empty() {
             query.sql += &format!(" WHERE {}", conditions.join(" AND "));
         }
-        let limit = query.take(number(listing.limit));
-        query.sql += &format!(" ORDER BY {created_at} {direction}, {goal} {direction} LIMIT {limit}");
+        query.sql += &format!(" ORDER BY {created_at} {direction}, {goal} {direction}");
         query
     }
 
@@ -149,8 +155,10 @@ impl Query {
         let mut statement = connection.prepare_cached(&self.sql)?;
         let mut rows = statement.query(params_from_iter(self.values))?;
         let mut listed = Vec::new();
-        while let Some(row) = rows.next()? {
-            listed.push(list_row(connection, row)?);
+        while listed.len() < self.limit
+            && let Some(row) = rows.next()?
+        {
+            listed.extend(readable(list_row(connection, row))?);
         }
         Ok(listed)
     }
@@ -160,7 +168,12 @@ pub(super) fn find(connection: &Connection, given: &str, limit: usize) -> Result
     if given.is_empty() {
         return Ok(Vec::new());
     }
-    Query::find(given, limit).read(connection)
+    let found = Query::find(given, "short", limit).read(connection)?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    // No index helps where the column is damaged.
+    Query::find(given, "substr(goal, -8)", limit).read(connection)
 }
 
 pub(super) fn list(connection: &Connection, listing: &Listing) -> Result<Vec<Listed>, Failure> {
@@ -187,20 +200,17 @@ pub(super) fn short(id: &str) -> &str {
     &id[id.len() - SHORT..]
 }
 
-fn number(limit: usize) -> Value {
-    i64::try_from(limit).unwrap_or(i64::MAX).into()
-}
-
+/// The row of a goal, whatever can be read of it but its id.
 fn list_row(connection: &Connection, row: &Row<'_>) -> Result<Listed, Failure> {
     let id: GoalId = text(row, 0)?.parse().map_err(|why| Failure::unreadable("a goal's id", why))?;
-    let created_at = time_from_text(&format!("the time of goal {id}"), text(row, 1)?)?;
     let cached = if row.get(6)? { summary(id, row).ok() } else { None };
     if let Some(summary) = cached {
         return Ok(Listed::Goal(Box::new(summary)));
     }
-    match reads::load(connection, id) {
+    match reads::load(connection, id).map_err(|failure| failure.of_goal(id)) {
         Ok(record) => Ok(Listed::Goal(Box::new(GoalSummary::of(&record)))),
         Err(Failure::Refused(StoreError::Unreadable { goal, why })) => {
+            let created_at = text(row, 1).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
             Ok(Listed::Unreadable(UnreadableGoal { id: goal, created_at, why }))
         }
         Err(failure) => Err(failure),
@@ -209,9 +219,11 @@ fn list_row(connection: &Connection, row: &Row<'_>) -> Result<Listed, Failure> {
 
 /// The summary as it is stored. Failing is no harm: it can be made from the goal.
 fn summary(id: GoalId, row: &Row<'_>) -> Result<GoalSummary, Failure> {
-    let what = format!("the summary of goal {id}");
-    let about: About = from_json(&what, text(row, 3)?)?;
-    let standing: Standing = from_json(&what, text(row, 4)?)?;
+    let what = "the summary";
+    let about: About = from_json(what, text(row, 3)?)?;
+    let standing: Standing = from_json(what, text(row, 4)?)?;
+    // Without the end of its log the goal cannot be loaded, and is not to be listed as if it could.
+    row.get::<_, u64>(10)?;
     Ok(GoalSummary {
         id,
         title: about.title,
@@ -223,8 +235,8 @@ fn summary(id: GoalId, row: &Row<'_>) -> Result<GoalSummary, Failure> {
         usage: standing.usage,
         merged: standing.merged,
         asks: standing.asks,
-        created_at: time_from_text(&what, text(row, 1)?)?,
-        updated_at: time_from_text(&what, text(row, 5)?)?,
+        created_at: time_from_text(what, text(row, 1)?)?,
+        updated_at: time_from_text(what, text(row, 5)?)?,
         lease: lease_at(id, row, 7)?,
     })
 }

@@ -21,8 +21,8 @@ const ROOT: &str = ".";
 /// The longest JSON that stays in the row around it, in bytes.
 const INLINE: usize = 256;
 
-/// What is being written, for errors.
-const STATE: &str = "the goal's state";
+/// What is being read or written, for errors.
+const STATE: &str = "the state";
 
 /// How many states are remembered at most.
 const REMEMBERED: usize = 256;
@@ -150,23 +150,22 @@ impl Rows<'_> {
 
 /// The state of a goal from its parts; none if it has no parts yet.
 pub(super) fn load(connection: &Connection, goal: GoalId) -> Result<Option<GoalState>, Failure> {
-    let what = format!("the state of goal {goal}");
     let mut statement =
         connection.prepare_cached("SELECT path, body FROM parts WHERE goal = ?1 ORDER BY path")?;
     let mut rows = statement.query([goal.to_string()])?;
     let mut state = None;
     while let Some(row) = rows.next()? {
         let path = text(row, 0)?;
-        let body = row.get_ref(1)?.as_str().map_err(|why| Failure::unreadable(&*what, why))?;
-        let value = from_json(&what, body)?;
+        let body = row.get_ref(1)?.as_str().map_err(|why| Failure::unreadable(STATE, why))?;
+        let value = from_json(STATE, body)?;
         match &mut state {
             None if path == ROOT => state = Some(value),
-            None => return Err(Failure::unreadable(what, "its first part is missing")),
+            None => return Err(Failure::unreadable(STATE, "its first part is missing")),
             Some(state) => place(state, path, value)
-                .ok_or_else(|| Failure::unreadable(&*what, format!("the part {path} has no place")))?,
+                .ok_or_else(|| Failure::unreadable(STATE, format!("the part {path} has no place")))?,
         }
     }
-    state.map(serde_json::from_value).transpose().map_err(|why| Failure::unreadable(what, why))
+    state.map(serde_json::from_value).transpose().map_err(|why| Failure::unreadable(STATE, why))
 }
 
 /// Puts a part where its path leads; parts come after those that they belong to.

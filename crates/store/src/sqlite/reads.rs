@@ -1,22 +1,23 @@
 //! What is read, as SQL.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::de::DeserializeOwned;
 use towline_core::{AttemptNo, Envelope, Generation, GoalId, PoolSeq, RawRef, Seq, Source};
 
-use super::failure::Failure;
+use super::failure::{Failure, readable};
 use super::parts;
 use super::text::{from_json, time_from_text};
 use crate::{GoalRecord, Lease, PendingEffect, StoreError, WorkerName};
 
+/// A goal of which only the summary is left is there, and cannot be read.
 const RECORD: &str = "SELECT goals.goal, goals.state, positions.last_seq, positions.updated_at,
         leases.worker, leases.generation, leases.until
-    FROM goals JOIN positions ON positions.goal = goals.id LEFT JOIN leases ON leases.goal = goals.id
-    WHERE goals.id = ?1";
+    FROM (SELECT ?1 AS id) AS wanted LEFT JOIN goals ON goals.id = wanted.id
+        LEFT JOIN positions ON positions.goal = wanted.id LEFT JOIN leases ON leases.goal = wanted.id
+    WHERE goals.id IS NOT NULL OR EXISTS (SELECT 1 FROM summaries WHERE summaries.goal = wanted.id)";
 
 pub(super) const EVENTS_SINCE: &str =
     "SELECT seq, at, attempt, source, parent, raw_offset, raw_length, body, place, goal FROM events
-     WHERE place > ?1 ORDER BY place LIMIT ?2";
+     WHERE place > ?1 ORDER BY place";
 
 pub(super) fn load(connection: &Connection, goal: GoalId) -> Result<GoalRecord, Failure> {
     let mut statement = connection.prepare_cached(RECORD)?;
@@ -52,13 +53,19 @@ pub(super) fn events_since(
     limit: usize,
 ) -> Result<Vec<(PoolSeq, Envelope)>, Failure> {
     let mut statement = connection.prepare_cached(EVENTS_SINCE)?;
-    let mut rows = statement.query(params![bound(after.0), bound(limit as u64)])?;
+    let mut rows = statement.query([bound(after.0)])?;
     let mut events = Vec::new();
-    while let Some(row) = rows.next()? {
-        let goal = text(row, 9)?.parse().map_err(|why| Failure::unreadable("the goal of an event", why))?;
-        events.push((PoolSeq(row.get(8)?), envelope(goal, row)?));
+    while events.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        events.extend(readable(placed_event(row))?);
     }
     Ok(events)
+}
+
+fn placed_event(row: &Row<'_>) -> Result<(PoolSeq, Envelope), Failure> {
+    let goal = text(row, 9)?.parse().map_err(|why| Failure::unreadable("the goal of an event", why))?;
+    Ok((PoolSeq(row.get(8)?), envelope(goal, row)?))
 }
 
 /// A number for a column that is only compared with it.
@@ -74,7 +81,7 @@ pub(super) fn pending(connection: &Connection, goal: GoalId) -> Result<Vec<Pendi
     let mut pending = Vec::new();
     while let Some(row) = rows.next()? {
         let key: String = row.get(0)?;
-        let effect = from_json(&format!("effect {key} of goal {goal}"), text(row, 1)?)?;
+        let effect = from_json(&format!("effect {key}"), text(row, 1)?)?;
         pending.push(PendingEffect { key, effect });
     }
     Ok(pending)
@@ -101,32 +108,19 @@ fn must_exist(connection: &Connection, goal: GoalId) -> Result<(), Failure> {
 
 /// The row's statement is still open, so the parts are of the same moment as the row.
 fn record(connection: &Connection, goal: GoalId, row: &Row<'_>) -> Result<GoalRecord, Failure> {
-    let whole = part_of(goal, row, 0, "goal")?;
-    let state = match parts::load(connection, goal).map_err(|failure| Failure::of_goal(goal, failure))? {
+    let state = match parts::load(connection, goal)? {
         Some(state) => state,
         // As an earlier version left it.
-        None => part_of(goal, row, 1, "the state of goal")?,
+        None => from_json("the state", text(row, 1)?)?,
     };
     let record = GoalRecord {
-        goal: whole,
+        goal: from_json("the definition", text(row, 0)?)?,
         state,
         last_seq: Seq(row.get(2)?),
-        updated_at: time_from_text(&format!("the time of goal {goal}"), text(row, 3)?)?,
+        updated_at: time_from_text("the time", text(row, 3)?)?,
         lease: lease_at(goal, row, 4)?,
     };
     Ok(record.with_checks_in_force())
-}
-
-/// A column that holds JSON of this goal. What is wrong with it concerns no other goal.
-fn part_of<T: DeserializeOwned>(
-    goal: GoalId,
-    row: &Row<'_>,
-    column: usize,
-    what: &str,
-) -> Result<T, Failure> {
-    let what = format!("{what} {goal}");
-    let text = row.get_ref(column)?.as_str().map_err(|why| Failure::unreadable(what.as_str(), why));
-    text.and_then(|text| from_json(&what, text)).map_err(|failure| Failure::of_goal(goal, failure))
 }
 
 /// The lease in the three columns from `first` on.
@@ -136,13 +130,13 @@ pub(super) fn lease_at(goal: GoalId, row: &Row<'_>, first: usize) -> Result<Opti
         goal,
         worker: WorkerName(worker),
         generation: Generation(row.get(first + 1)?),
-        until: time_from_text(&format!("the lease of goal {goal}"), text(row, first + 2)?)?,
+        until: time_from_text("the lease", text(row, first + 2)?)?,
     }))
 }
 
 fn envelope(goal: GoalId, row: &Row<'_>) -> Result<Envelope, Failure> {
     let seq = Seq(row.get(0)?);
-    let what = || format!("event {seq} of goal {goal}");
+    let what = || format!("event {seq}");
     let attempt = match row.get::<_, Option<u32>>(2)? {
         Some(n) => {
             Some(AttemptNo::new(n).ok_or_else(|| Failure::unreadable(what(), "there is no attempt 0"))?)
@@ -168,5 +162,8 @@ fn envelope(goal: GoalId, row: &Row<'_>) -> Result<Envelope, Failure> {
 
 /// A text column without copying it: bodies and states can be large.
 pub(super) fn text<'row>(row: &'row Row<'_>, column: usize) -> Result<&'row str, Failure> {
-    row.get_ref(column)?.as_str().map_err(|why| Failure::unreadable(format!("column {column}"), why))
+    row.get_ref(column)?.as_str().map_err(|why| {
+        let name = row.as_ref().column_name(column).unwrap_or("?");
+        Failure::unreadable(format!("the column {name}"), why)
+    })
 }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use towline_core::{Effect, Envelope, Event, Generation, Goal, GoalId, GoalState, RawRef, Seq};
 
 use super::caches::SummaryRow;
-use super::failure::Failure;
+use super::failure::{Failure, readable};
 use super::ledger::AccountRow;
 use super::lists::About;
 use super::parts::{SplitState, Written};
@@ -131,16 +131,14 @@ impl Transition {
     /// Writes all of it, or refuses.
     pub(super) fn write(&self, connection: &Connection, written: &Written) -> Result<(), Failure> {
         let id = self.goal.to_string();
-        let Position { generation, last_seq: found, revision } = position(connection, self.goal)?;
-        if generation != self.generation {
-            return Err(
-                StoreError::Fenced { goal: self.goal, ours: self.generation, held: generation }.into()
-            );
-        }
+        must_be_newest(connection, self.goal, self.generation)?;
+        let (found, revision) = connection
+            .prepare_cached("SELECT last_seq, revision FROM positions WHERE goal = ?1")?
+            .query_row([&id], |row| Ok((Seq(row.get(0)?), row.get(1).ok())))?;
         if found != self.expected {
             return Err(StoreError::Conflict { goal: self.goal, expected: self.expected, found }.into());
         }
-        let before = written.at(self.goal, revision);
+        let before = revision.and_then(|revision| written.at(self.goal, revision));
         let last = insert_events(connection, &id, self.expected, &self.events)?;
         self.write_state(connection, &id, before.as_deref())?;
         self.write_outbox(connection, &id, last)?;
@@ -260,31 +258,22 @@ fn insert_events(connection: &Connection, id: &str, last: Seq, events: &[EventRo
     Ok(last)
 }
 
-/// Where a goal is.
-struct Position {
-    /// The generation in force.
-    generation: Generation,
-    /// The end of the log.
-    last_seq: Seq,
-    /// The revision of its state.
-    revision: i64,
-}
-
-fn position(connection: &Connection, goal: GoalId) -> Result<Position, Failure> {
+/// The newest generation that a lease of the goal has had.
+fn newest_generation(connection: &Connection, goal: GoalId) -> Result<Generation, Failure> {
     let found = connection
-        .prepare_cached("SELECT generation, last_seq, revision FROM positions WHERE goal = ?1")?
-        .query_row([goal.to_string()], |row| {
-            Ok(Position {
-                generation: Generation(row.get(0)?),
-                last_seq: Seq(row.get(1)?),
-                revision: row.get(2)?,
-            })
-        })
+        .prepare_cached("SELECT generation FROM positions WHERE goal = ?1")?
+        .query_row([goal.to_string()], |row| row.get(0))
         .optional()?;
-    found.ok_or_else(|| StoreError::NotFound(goal).into())
+    found.map(Generation).ok_or_else(|| StoreError::NotFound(goal).into())
 }
 
-/// Gives the lease to `worker` under a generation that was never used before.
+fn must_be_newest(connection: &Connection, goal: GoalId, ours: Generation) -> Result<(), Failure> {
+    let held = newest_generation(connection, goal)?;
+    if held == ours { Ok(()) } else { Err(StoreError::Fenced { goal, ours, held }.into()) }
+}
+
+/// Gives the lease to `worker` under a generation that was never used before. A goal of which nothing else can be read has a lease,
+/// too, so that it can be removed.
 pub(super) fn claim(
     connection: &Connection,
     goal: GoalId,
@@ -293,18 +282,15 @@ pub(super) fn claim(
     until: Timestamp,
     proven_dead: Option<&WorkerName>,
 ) -> Result<Lease, Failure> {
-    let newest = position(connection, goal)?.generation;
-    if let Some(held) = reads::lease(connection, goal)?
+    if let Some(held) = readable(reads::lease(connection, goal))?.flatten()
         && held.worker != *worker
         && held.until > now
         && Some(&held.worker) != proven_dead
     {
         return Err(StoreError::Held { goal, worker: held.worker, until: held.until }.into());
     }
-    let lease = Lease { goal, worker: worker.clone(), generation: newest.next(), until };
-    connection
-        .prepare_cached("UPDATE positions SET generation = ?2 WHERE goal = ?1")?
-        .execute(params![goal.to_string(), lease.generation.0])?;
+    let generation = Generation(next_generation(connection, goal)?);
+    let lease = Lease { goal, worker: worker.clone(), generation, until };
     connection
         .prepare_cached(
             "INSERT INTO leases (goal, worker, generation, until) VALUES (?1, ?2, ?3, ?4)
@@ -315,9 +301,33 @@ pub(super) fn claim(
     Ok(lease)
 }
 
+/// Counts one more generation. A count that was lost goes on at random: the next number may have been used.
+fn next_generation(connection: &Connection, goal: GoalId) -> Result<u64, Failure> {
+    let id = goal.to_string();
+    for stand_in in [
+        "INSERT OR IGNORE INTO goals
+             (id, title, created_at, updated_at, phase, last_seq, generation, goal, state)
+         SELECT goal, '', '', '', '', 0, 0, '', '' FROM summaries WHERE goal = ?1",
+        "INSERT OR IGNORE INTO positions (goal, last_seq, generation, updated_at, revision)
+         SELECT goal, 0, -1, '', 0 FROM summaries WHERE goal = ?1",
+    ] {
+        connection.prepare_cached(stand_in)?.execute([&id])?;
+    }
+    let next = connection
+        .prepare_cached(
+            "UPDATE positions SET generation = CASE
+                 WHEN typeof(generation) = 'integer' AND generation BETWEEN 0 AND 4611686018427387903
+                 THEN generation + 1 ELSE random() & 4611686018427387903
+             END WHERE goal = ?1 RETURNING generation",
+        )?
+        .query_row([&id], |row| row.get(0))
+        .optional()?;
+    next.ok_or_else(|| StoreError::NotFound(goal).into())
+}
+
 /// Moves the end of a lease that is still the holder's.
 pub(super) fn renew(connection: &Connection, lease: &Lease, until: Timestamp) -> Result<Lease, Failure> {
-    let newest = position(connection, lease.goal)?.generation;
+    let newest = newest_generation(connection, lease.goal)?;
     let moved = connection
         .prepare_cached("UPDATE leases SET until = ?4 WHERE goal = ?1 AND worker = ?2 AND generation = ?3")?
         .execute(params![lease.goal.to_string(), lease.worker.0, lease.generation.0, time_to_text(until)])?;
@@ -329,10 +339,7 @@ pub(super) fn renew(connection: &Connection, lease: &Lease, until: Timestamp) ->
 
 /// Removes every row of a goal, if the lease is still the newest.
 pub(super) fn remove(connection: &Connection, lease: &Lease) -> Result<(), Failure> {
-    let newest = position(connection, lease.goal)?.generation;
-    if newest != lease.generation {
-        return Err(StoreError::Fenced { goal: lease.goal, ours: lease.generation, held: newest }.into());
-    }
+    must_be_newest(connection, lease.goal, lease.generation)?;
     let id = lease.goal.to_string();
     // The goal's own row last: the others refer to it.
     for statement in [
@@ -341,7 +348,8 @@ pub(super) fn remove(connection: &Connection, lease: &Lease) -> Result<(), Failu
         "DELETE FROM leases WHERE goal = ?1",
         "DELETE FROM attempts WHERE goal = ?1",
         "DELETE FROM sessions WHERE goal = ?1",
-        "DELETE FROM summaries WHERE goal = ?1",
+        "DELETE FROM summaries WHERE goal = ?1
+             OR (short = substr(?1, -8) AND goal NOT IN (SELECT id FROM goals))",
         "DELETE FROM parts WHERE goal = ?1",
         "DELETE FROM positions WHERE goal = ?1",
         "DELETE FROM goals WHERE id = ?1",

@@ -31,7 +31,7 @@ fn no_query_reads_every_row_of_a_table() {
         ("due in pages", Query::list(&Listing { due: Some(at(1)), ..page() }), "summaries_by_wake_at"),
         ("held", Query::list(&Listing { held: true, ..page() }), "sqlite_autoindex_summaries_1"),
         ("questions", Query::list(&Listing { asks: true, ..page() }), "summaries_by_asks"),
-        ("an id", Query::find("01932f6e", 11), "summaries_by_short_id"),
+        ("an id", Query::find("01932f6e", "short", 11), "summaries_by_short_id"),
     ];
     for (what, query, index) in queries {
         let plan = plan(&raw, &query);

@@ -1,5 +1,6 @@
 //! What the SQLite store promises beyond the suite that holds for every store.
 
+mod damage;
 mod earlier;
 mod full_disk;
 mod grouping;
