@@ -80,3 +80,23 @@ result false null Done.
         wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(1));
     }
 }
+
+#[test]
+fn cancelling_a_goal_whose_engine_was_killed_removes_the_socket_of_its_check() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed > fix.txt"));
+    let check = "test -e fix.txt && touch $HOME/up && sleep 600";
+    let mut towline = desk.start(["run", "do it", "--check", check, "--json"]);
+    wait_for(LIMIT, "the check", || desk.home.path().join("up").exists());
+    let goal = desk.only_goal();
+    towline.kill().expect("killed");
+    towline.wait().expect("reaped");
+    let sockets = || -> Vec<PathBuf> {
+        let left = leavings(&desk.home.towline());
+        left.into_iter().filter(|path| path.ends_with("shim.sock")).collect()
+    };
+    assert_ne!(sockets(), Vec::<PathBuf>::new(), "the test shows nothing");
+    let cancelled = desk.towline(["cancel", &goal]);
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    assert_eq!(sockets(), Vec::<PathBuf>::new());
+    wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(1));
+}

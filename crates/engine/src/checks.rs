@@ -77,7 +77,7 @@ pub(crate) async fn run(
     };
     let mut judged = judged.await;
     if judged.is_err()
-        && let Err(error) = supervisors::end_all(&shared.supervisor, trail).await
+        && let Err(error) = supervisors::end_all(&shared, trail).await
     {
         judged = Err(error.into());
     }
@@ -141,7 +141,7 @@ pub(crate) async fn judge(
                 Ok(Some(verdict)) => return Ok(verdict),
                 Err(CheckError::Stopped) => return Err(CheckError::Stopped),
                 // Whatever is left of it must not disturb the verdict from the start.
-                Ok(None) | Err(_) => supervisors::end_all(&shared.supervisor, trail).await?,
+                Ok(None) | Err(_) => supervisors::end_all(shared, trail).await?,
             }
         }
         towline_check::run(run, stopped(stop), report).await

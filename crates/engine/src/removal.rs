@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::task::spawn_blocking;
 use towline_core::{Goal, GoalId, WorkspaceBinding, WorkspaceMode};
-use towline_process::supervisor_process;
+use towline_process::{remove_dead_socket, supervisor_process};
 use towline_store::GoalRecord;
 use towline_workspace::{LeftBehind, PreservedWork, Protect, Remains, Repository, Unmerged, WorkspaceError};
 
@@ -243,6 +243,16 @@ fn living_run(dir: &Path, depth: usize) -> Option<PathBuf> {
         return None;
     }
     subdirectories(dir).find_map(|below| living_run(&below, depth - 1))
+}
+
+/// Removes the sockets that killed supervisors left in the directories of a goal's runs.
+pub(crate) fn remove_dead_sockets(goal_logs: &Path) {
+    let mut level = vec![goal_logs.to_path_buf()];
+    level.retain(|dir| is_directory(dir));
+    for _ in 0..DEEPEST_RUN {
+        level = level.iter().flat_map(|dir| subdirectories(dir)).collect();
+        level.iter().for_each(|dir| remove_dead_socket(dir));
+    }
 }
 
 fn subdirectories(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {

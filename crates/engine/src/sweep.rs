@@ -14,11 +14,14 @@ use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use towline_core::{AttemptNo, GoalId, GoalState, Phase};
-use towline_process::{Notice, ProcessError, ProcessId, connect, end_supervisor, supervisor_process};
+use towline_process::{
+    Notice, ProcessError, ProcessId, connect, end_supervisor, remove_dead_socket, supervisor_process,
+};
 use towline_store::{GoalRecord, StoreError};
 
 use crate::engine::Shared;
 use crate::home::{BASE, Home};
+use crate::removal::remove_dead_sockets;
 use crate::{baseline, checkouts, control, supervisors};
 
 /// How long a sweep may take. What it does not get to is found by the next one.
@@ -71,8 +74,13 @@ async fn end_left_checks(shared: &Shared) {
             Ok(record) => !is_driven(shared, &record) && !has_work(&record.state.phase),
         };
         if is_stray {
+            let logs = shared.home.goal_logs(goal);
             // What cannot be ended within its time is found again by the next sweep.
-            let _ = spawn_blocking(move || end_supervisor(supervisor, END_PATIENCE)).await;
+            let _ = spawn_blocking(move || {
+                let _ = end_supervisor(supervisor, END_PATIENCE);
+                remove_dead_sockets(&logs);
+            })
+            .await;
         }
     }
 }
@@ -158,9 +166,13 @@ fn may_be_adopted(state: &GoalState, attempt: AttemptNo) -> bool {
 /// Ends a run and waits until nothing of it is left. A supervisor that does not do it goes with its tree.
 async fn end(living: &Living) {
     if !matches!(timeout(END_PATIENCE, end_by_supervisor(&living.dir)).await, Ok(Ok(()))) {
-        let supervisor = living.supervisor;
+        let (supervisor, dir) = (living.supervisor, living.dir.clone());
         // What cannot be ended within its time is found again by the next sweep.
-        let _ = spawn_blocking(move || end_supervisor(supervisor, END_PATIENCE)).await;
+        let _ = spawn_blocking(move || {
+            let _ = end_supervisor(supervisor, END_PATIENCE);
+            remove_dead_socket(&dir);
+        })
+        .await;
     }
 }
 

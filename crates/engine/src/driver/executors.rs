@@ -209,7 +209,7 @@ impl Driver {
             _ => None,
         };
         self.was_cut_off = self.state.phase.living_attempt().is_some() && expected.is_none();
-        let ended = supervisors::end_others(&self.shared.supervisor, self.goal.id, expected);
+        let ended = supervisors::end_others(&self.shared, self.goal.id, expected);
         ended.await.map_err(|source| EngineError::Processes { goal: self.goal.id, source })
     }
 
