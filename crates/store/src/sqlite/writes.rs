@@ -304,14 +304,14 @@ pub(super) fn claim(
 /// Counts one more generation. A count that was lost goes on at random: the next number may have been used.
 fn next_generation(connection: &Connection, goal: GoalId) -> Result<u64, Failure> {
     let id = goal.to_string();
-    for stand_in in [
+    for substitute in [
         "INSERT OR IGNORE INTO goals
              (id, title, created_at, updated_at, phase, last_seq, generation, goal, state)
          SELECT goal, '', '', '', '', 0, 0, '', '' FROM summaries WHERE goal = ?1",
         "INSERT OR IGNORE INTO positions (goal, last_seq, generation, updated_at, revision)
          SELECT goal, 0, -1, '', 0 FROM summaries WHERE goal = ?1",
     ] {
-        connection.prepare_cached(stand_in)?.execute([&id])?;
+        connection.prepare_cached(substitute)?.execute([&id])?;
     }
     let next = connection
         .prepare_cached(
