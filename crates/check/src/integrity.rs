@@ -6,10 +6,12 @@
 //! warm directories it stays, as build output for the next verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
 use towline_core::CheckResult;
 use towline_workspace::{Difference, DifferenceKind, Protect, Verification, WorkspaceError};
 
@@ -121,6 +123,18 @@ impl Integrity {
         Ok(missing.is_empty().then_some(self))
     }
 
+    /// A digest of the files that were copied.
+    pub(crate) fn copies(&self) -> String {
+        let mut digest = Sha256::new();
+        for (path, id) in &self.copied {
+            for part in [path.as_os_str().as_bytes(), id.as_deref().unwrap_or_default().as_bytes()] {
+                digest.update(part);
+                digest.update([0]);
+            }
+        }
+        digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// Whether something was found.
     pub(crate) fn has_found(&self) -> bool {
         self.found.is_some()
@@ -187,17 +201,14 @@ impl Integrity {
     }
 
     fn allows(&mut self, difference: &Difference, scope: Scope) -> bool {
-        let Difference { path, now, kind } = difference;
+        let Difference { path, now, .. } = difference;
         if self.accepted.get(path).is_some_and(|accepted| accepted == now) {
             return true;
         }
         let is_protected = self.protect.covers(path);
         let shown = path.to_string_lossy();
         let by_setup = scope == Scope::All
-            && self
-                .setup_changes
-                .get(shown.as_ref())
-                .is_some_and(|before| !is_protected || *kind == DifferenceKind::Added || before == now);
+            && self.setup_changes.get(shown.as_ref()).is_some_and(|before| !is_protected || before == now);
         let is_allowed = by_setup || self.generated.covers(path);
         if is_allowed {
             self.allowed.insert(shown.into_owned());

@@ -19,7 +19,7 @@ use crate::run_logs::{is_run, name_of};
 use crate::setup::{self, SETUP};
 use crate::stop::Stop;
 use crate::validate::validate;
-use crate::verdict::{Begun, CheckRun, Judged, Pass, Progress, finish, log_name};
+use crate::verdict::{Begun, CheckRun, InCheckout, Judged, Pass, Progress, finish, log_name};
 use crate::{CheckError, sections};
 
 /// What is known of a verdict that was interrupted while a check or a setup command ran.
@@ -81,7 +81,7 @@ impl CheckRun<'_> {
         // What cannot be read here is found out by the verdict from the start.
         let Ok(Some(begun)) = self.reopen(interrupted, &step).await else { return Ok(None) };
         on_progress(Progress::Adopted { name: step.name().to_owned() });
-        let pass = match begun.kind {
+        let pass = match begun.in_checkout.kind {
             Checkout::WarmThenClean => Pass::Confirming,
             Checkout::Clean | Checkout::Warm => Pass::First,
         };
@@ -141,8 +141,11 @@ impl CheckRun<'_> {
                 None => None,
             };
         }
-        let (kind, results) = (interrupted.process.checkout, interrupted.results.clone());
-        Ok(integrity.map(|integrity| Begun { checkout, kind, integrity, results }))
+        let CheckProcess { checkout: kind, copies, .. } = interrupted.process.clone();
+        // A program that runs there may have changed a copy and the file that it was made of.
+        let integrity = integrity.filter(|integrity| integrity.copies() == copies);
+        let (in_checkout, results) = (InCheckout { kind, copies }, interrupted.results.clone());
+        Ok(integrity.map(|integrity| Begun { checkout, in_checkout, integrity, results }))
     }
 
     async fn adopt_setup<F: Future<Output = ()>>(
@@ -154,8 +157,9 @@ impl CheckRun<'_> {
         stop: &mut Stop<F>,
         on_progress: &mut impl FnMut(Progress),
     ) -> Result<Option<Judged>, CheckError> {
-        let (place, kind) = (self.place(&begun.checkout), begun.kind);
-        let on_start = |running: Running| on_progress(self.setting_up(&running, kind));
+        let place = self.place(&begun.checkout);
+        let kind = begun.in_checkout.kind;
+        let on_start = |running: Running| on_progress(self.setting_up(&running, &begun.in_checkout));
         let commands = self.setup_commands(&place);
         let adopted = commands.adopt(number, running, Some(started_at_ms), stop, on_start).await?;
         let Some((setup, took)) = adopted else { return Ok(None) };

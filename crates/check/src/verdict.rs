@@ -119,10 +119,17 @@ pub(crate) struct Judged {
 /// A checkout whose checks are being run.
 pub(crate) struct Begun {
     pub(crate) checkout: Arc<Verification>,
-    pub(crate) kind: Checkout,
+    pub(crate) in_checkout: InCheckout,
     pub(crate) integrity: Integrity,
     /// The results so far of the goal's checks.
     pub(crate) results: Vec<CheckResult>,
+}
+
+/// What is recorded of a checkout with everything that runs in it.
+pub(crate) struct InCheckout {
+    pub(crate) kind: Checkout,
+    /// A digest of the files that were copied into it.
+    pub(crate) copies: String,
 }
 
 impl Judged {
@@ -257,14 +264,15 @@ impl CheckRun<'_> {
     ) -> Result<Judged, CheckError> {
         let kind = kind_of(pass, checkout.is_warm());
         let mut integrity = self.integrity(checkout).await?;
-        if let Some(failed) = self.set_up(&self.place(checkout), kind, stop, on_progress).await? {
+        let in_checkout = InCheckout { kind, copies: integrity.copies() };
+        if let Some(failed) = self.set_up(&self.place(checkout), &in_checkout, stop, on_progress).await? {
             return Ok(Judged { checks: vec![failed], notes: Vec::new(), checkout: kind });
         }
         if !self.goal.workspace.setup.is_empty() {
             integrity.look("by setup", Scope::All).await?;
         }
         let sections = sections::changed(self, on_progress).await?;
-        let begun = Begun { checkout: Arc::clone(checkout), kind, integrity, results: Vec::new() };
+        let begun = Begun { checkout: Arc::clone(checkout), in_checkout, integrity, results: Vec::new() };
         self.judge_rest(begun, sections, stop, on_progress).await
     }
 
@@ -276,7 +284,7 @@ impl CheckRun<'_> {
         stop: &mut Stop<F>,
         on_progress: &mut impl FnMut(Progress),
     ) -> Result<Judged, CheckError> {
-        let Begun { checkout, kind, mut integrity, mut results } = begun;
+        let Begun { checkout, in_checkout, mut integrity, mut results } = begun;
         let place = self.place(&checkout);
         let bench = Bench { run: self, checkout: checkout.path(), place: &place };
         for (check, number) in self.goal.checks.iter().zip(1..).skip(results.len()) {
@@ -285,7 +293,7 @@ impl CheckRun<'_> {
             let is_adoptable = !integrity.has_found();
             let on_start = |running: Option<Running>| {
                 let process =
-                    running.filter(|_| is_adoptable).and_then(|running| self.process(&running, kind));
+                    running.filter(|_| is_adoptable).and_then(|running| self.process(&running, &in_checkout));
                 on_progress(Progress::Started { name: check.name.clone(), process });
             };
             let result = bench.judge(check, logs, stop, on_start).await?;
@@ -297,7 +305,7 @@ impl CheckRun<'_> {
             results.push(failed);
         }
         let checks = sections.into_iter().chain(results).collect();
-        Ok(Judged { checks, notes, checkout: kind })
+        Ok(Judged { checks, notes, checkout: in_checkout.kind })
     }
 
     /// Where commands run.
@@ -306,14 +314,15 @@ impl CheckRun<'_> {
     }
 
     /// A running check, as it can be found again.
-    fn process(&self, running: &Running, checkout: Checkout) -> Option<CheckProcess> {
+    fn process(&self, running: &Running, place: &InCheckout) -> Option<CheckProcess> {
         let Running { run_dir, supervisor } = running;
         Some(CheckProcess {
             directory: run_dir.file_name()?.to_str()?.to_owned(),
             pid: supervisor.pid,
             start_time: supervisor.start_time,
             commit: self.candidate.commit.clone(),
-            checkout,
+            checkout: place.kind,
+            copies: place.copies.clone(),
         })
     }
 
@@ -331,7 +340,7 @@ impl CheckRun<'_> {
     async fn set_up<F: Future<Output = ()>>(
         &self,
         place: &Place<'_>,
-        kind: Checkout,
+        in_checkout: &InCheckout,
         stop: &mut Stop<F>,
         on_progress: &mut impl FnMut(Progress),
     ) -> Result<Option<CheckResult>, CheckError> {
@@ -340,8 +349,8 @@ impl CheckRun<'_> {
             return Ok(None);
         }
         let started = Instant::now();
-        let setup =
-            commands.run_after(0, stop, |running| on_progress(self.setting_up(&running, kind))).await?;
+        let on_start = |running: Running| on_progress(self.setting_up(&running, in_checkout));
+        let setup = commands.run_after(0, stop, on_start).await?;
         let result = setup.into_result(started.elapsed());
         on_progress(Progress::Finished { result: result.clone() });
         Ok((!result.met).then_some(result))
@@ -352,8 +361,8 @@ impl CheckRun<'_> {
     }
 
     /// What is reported of each setup command that was started.
-    pub(crate) fn setting_up(&self, running: &Running, kind: Checkout) -> Progress {
-        Progress::Started { name: SETUP.to_owned(), process: self.process(running, kind) }
+    pub(crate) fn setting_up(&self, running: &Running, in_checkout: &InCheckout) -> Progress {
+        Progress::Started { name: SETUP.to_owned(), process: self.process(running, in_checkout) }
     }
 }
 

@@ -208,6 +208,24 @@ async fn files_that_were_copied_are_still_known_as_such() {
 }
 
 #[tokio::test]
+async fn a_copy_that_was_changed_together_with_its_source_makes_the_verdict_run_again() {
+    for is_setup in [false, true] {
+        let bench = Bench::new(&[("a", "1\n")]);
+        let source = bench.project.path().join(".env").display().to_string();
+        let change = format!("echo KEY=2 > .env; echo KEY=2 > {source}");
+        let mut bench = match is_setup {
+            true => counted_setup(bench, &change, "true"),
+            false => counted(bench, &change),
+        };
+        bench.project.write(".env", "KEY=1\n");
+        bench.goal.workspace.copy = vec![".env".into()];
+        bench.interrupted = Some(begin(&bench).await);
+        let (_, adopted) = go_on(&bench).await;
+        assert_eq!((runs(&bench)[1], adopted), (2, vec![]), "in setup: {is_setup}");
+    }
+}
+
+#[tokio::test]
 async fn a_warm_verdict_is_still_confirmed_in_a_clean_checkout() {
     let mut bench = counted(Bench::new(&[("a", "1\n")]), "true");
     bench.goal.workspace.warm = vec!["target".into()];
@@ -352,13 +370,21 @@ async fn a_verdict_with_a_finding_cannot_be_resumed() {
     let weaken = "echo weaker > tests/one.txt".to_owned();
     bench.goal.checks[0] = common::check("1", &weaken);
     let mut processes = Vec::new();
+    let (sender, mut started) = tokio::sync::mpsc::unbounded_channel();
+    let run = bench.run(pending(), |progress| {
+        if let Progress::Started { process, .. } = progress {
+            processes.push(process.is_some());
+            sender.send(()).unwrap();
+        }
+    });
+    let second_runs = async {
+        started.recv().await.unwrap();
+        started.recv().await.unwrap();
+        file_is_there(bench.flag("two")).await;
+    };
     tokio::select! {
-        verdict = bench.run(pending(), |progress| {
-            if let Progress::Started { process, .. } = progress {
-                processes.push(process.is_some());
-            }
-        }) => panic!("ended by itself: {verdict:?}"),
-        () = file_is_there(bench.flag("two")) => {}
+        verdict = run => panic!("ended by itself: {verdict:?}"),
+        () = second_runs => {}
     }
     assert_eq!(processes, [true, false]);
     towline_check::end_runs(&bench.log_dir()).await.unwrap();

@@ -63,6 +63,16 @@ async fn a_copied_file_in_a_protected_place_stays_as_it_was_copied() {
 }
 
 #[tokio::test]
+async fn what_setup_adds_in_a_protected_place_is_what_it_adds_there_before_any_work() {
+    let mut bench = Bench::new(&[("tests/a.sh", "true\n")]).with_checks(&["cat tests/made.txt"]);
+    bench.goal.protect = vec!["tests/**".into()];
+    bench.goal.workspace.setup = vec!["echo theirs > tests/made.txt".into()];
+    bench.setup_changes = [("tests/made.txt".to_owned(), Some("another id".to_owned()))].into();
+    let expected = [result("1", 0, "theirs\n"), integrity("by setup", "added: tests/made.txt\n")];
+    assert_eq!(bench.results().await, expected);
+}
+
+#[tokio::test]
 async fn a_file_of_almost_nothing_but_holes_is_not_read() {
     let mut bench =
         Bench::new(&[("tests/judge.sh", "exit 1\n")]).with_checks(&["truncate -s 1T tests/judge.sh"]);

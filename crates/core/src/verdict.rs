@@ -56,6 +56,9 @@ pub struct CheckProcess {
     pub commit: Commit,
     /// The checkout that it runs in.
     pub checkout: Checkout,
+    /// A digest of the files that were copied into it.
+    #[serde(default)]
+    pub copies: String,
 }
 
 /// What a verdict may use of the one before it.

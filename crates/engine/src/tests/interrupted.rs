@@ -22,6 +22,7 @@ fn process(number: usize) -> CheckProcess {
         start_time: 8,
         commit: Commit::new("c1"),
         checkout: Checkout::Clean,
+        copies: String::new(),
     }
 }
 
