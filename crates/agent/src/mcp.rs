@@ -46,19 +46,31 @@ impl McpServer {
 
 /// The value with what its variables hold; those that are not there hold nothing.
 pub(crate) fn filled<'v>(value: &str, variable: impl Fn(&str) -> Option<&'v String>) -> String {
-    let mut filled = value.to_owned();
-    for name in names(value) {
-        let held = variable(name).map(String::as_str).unwrap_or_default();
-        filled = filled.replace(&format!("${{{name}}}"), held);
+    let mut parts = value.split("${");
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once('}').filter(|(name, _)| is_name(name)) {
+            Some((name, rest)) => {
+                filled.push_str(variable(name).map(String::as_str).unwrap_or_default());
+                filled.push_str(rest);
+            }
+            None => filled.extend(["${", part]),
+        }
     }
     filled
 }
 
 /// The names in `${NAME}`.
 fn names(value: &str) -> impl Iterator<Item = &str> {
-    let is_name =
-        |name: &&str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    value.split("${").skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name)).filter(is_name)
+    value
+        .split("${")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
+        .filter(|name| is_name(name))
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 #[cfg(test)]
@@ -72,6 +84,7 @@ mod tests {
         for (value, variables, wanted) in [
             ("Bearer ${TOKEN}", vec!["TOKEN"], "Bearer t"),
             ("${TOKEN}-${NONE}", vec!["TOKEN", "NONE"], "t-"),
+            ("${B}${TOKEN}", vec!["B", "TOKEN"], "${TOKEN}t"),
             ("$TOKEN ${} ${a b} ${open", vec![], "$TOKEN ${} ${a b} ${open"),
         ] {
             assert_eq!(names(value).collect::<Vec<_>>(), variables, "{value}");

@@ -1,4 +1,4 @@
-//! Having a goal's conversation summarised before its next prompt.
+//! Summarises a goal's conversation before its next prompt.
 
 use std::collections::BTreeMap;
 

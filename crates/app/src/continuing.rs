@@ -1,11 +1,12 @@
 //! A new goal that continues the conversation of an earlier one, at the same path and with a base and checks of its own.
 
 use std::path::Path;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use towline_agent::{AgentSettings, Resuming, agent};
 use towline_core::{Continuation, GoalId, ModelChoice, SessionBinding};
-use towline_store::GoalRecord;
+use towline_store::{GoalRecord, StoreError};
 use towline_workspace::Repository;
 
 use crate::agents::agents_of;
@@ -15,15 +16,20 @@ use crate::error::{Action, Error};
 use crate::find::{self, Found};
 use crate::notice::Notice;
 
+/// How often a goal that is not there is looked for, and the pause in between.
+const LOOKS: u32 = 20;
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
+
 /// Makes a goal that continues the conversation of an earlier one. Everything is checked before anything is created.
 pub async fn draft_continuing(
     context: &Context,
     request: Request,
-    earlier: &GoalRecord,
+    found: &Found,
     now: Timestamp,
 ) -> Result<Draft, Error> {
+    let earlier = &found.record;
     let (goal, state) = (&earlier.goal, &earlier.state);
-    let session = session_of(earlier)?;
+    let session = session_of(earlier, successor_of(found).await?)?;
     let agents = agents_of(context, goal)?.agents;
     must_resume(goal.id, session, agents.get(&session.agent))?;
     must_be_here(context, earlier)?;
@@ -52,11 +58,11 @@ pub async fn draft_continuing(
 
 /// Hands the conversation and the place of a goal over to the one that continues it.
 pub async fn hand_over(context: &Context, earlier: Found, to: GoalId) -> Result<(), Error> {
-    let goal = earlier.record.goal.id;
+    let (goal, gone) = (earlier.record.goal.id, earlier.record.state.continued_by);
     let engine = context.engine(earlier.state)?;
     let handed = match engine.hold_place(goal).await {
         Ok(mut held) => {
-            let handed = held.hand_to(to).await;
+            let handed = held.hand_to(to, gone).await;
             held.give_back().await;
             handed
         }
@@ -66,19 +72,34 @@ pub async fn hand_over(context: &Context, earlier: Found, to: GoalId) -> Result<
     Ok(handed?)
 }
 
+/// The goal that continues an earlier one. It may never have been created, if the process that did so was killed, or be removed.
+async fn successor_of(earlier: &Found) -> Result<Option<GoalId>, Error> {
+    let Some(by) = earlier.record.state.continued_by else { return Ok(None) };
+    // It may be just being created.
+    for _ in 0..LOOKS {
+        if !matches!(earlier.state.store.load(by).await, Err(StoreError::NotFound(_))) {
+            return Ok(Some(by));
+        }
+        tokio::time::sleep(LOOK_PAUSE).await;
+    }
+    Ok(None)
+}
+
 /// The conversation of a goal that is over, unless there is none to continue.
-fn session_of(earlier: &GoalRecord) -> Result<&SessionBinding, Error> {
+fn session_of(earlier: &GoalRecord, successor: Option<GoalId>) -> Result<&SessionBinding, Error> {
     let (id, state) = (earlier.goal.id, &earlier.state);
     if !state.phase.has_ended() {
         return Err(refusal(id, &format!("it is {}", state.phase.name()))
             .hint([("end it first", Action::Cancel(id))]));
     }
-    if let Some(by) = state.continued_by {
+    if let Some(by) = successor {
         return Err(refusal(id, &format!("goal {} continues it already", by.short()))
             .hint([("see that goal", Action::Show(by))]));
     }
     let path = state.workspace.as_ref().map(|workspace| &workspace.path);
-    let session = state.session.as_ref().filter(|session| Some(&session.directory) == path);
+    let is_here =
+        |session: &&SessionBinding| state.continued_by.is_some() || Some(&session.directory) == path;
+    let session = state.session.as_ref().filter(is_here);
     session.ok_or_else(|| refusal(id, "it has none").hint([("start a new one", Action::Run)]))
 }
 

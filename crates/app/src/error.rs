@@ -210,6 +210,9 @@ fn engine_hint(error: &EngineError) -> Option<Hint> {
             let wait = "its agent keeps running; when the store works again, resume the goal";
             [(wait, Action::Continue(*goal))].into()
         }
+        EngineError::StopUnrecorded { goal, request: "cancel", .. } => {
+            [("when the store works again, end it for good", Action::Cancel(*goal))].into()
+        }
         EngineError::StopUnrecorded { goal, .. } => {
             [("when the store works again, continue it", Action::Continue(*goal))].into()
         }

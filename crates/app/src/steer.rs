@@ -216,8 +216,8 @@ pub enum Arrival {
 /// Sends a message to the agent of a goal.
 pub async fn send_message(context: &Context, id: &str, text: String) -> Result<Arrival, Error> {
     let found = find::goal(context, id).await?;
-    let arrival = match found.record.state.phase {
-        Phase::Running { .. } => Arrival::Running(steering_of(context, &found.record)),
+    let arrival = match &found.record.state.phase {
+        phase if phase.living_attempt().is_some() => Arrival::Running(steering_of(context, &found.record)),
         Phase::Checking { .. } => Arrival::Checking,
         _ => Arrival::Waiting,
     };

@@ -74,7 +74,7 @@ impl Integrity {
         setup_changes: BTreeMap<String, Option<String>>,
     ) -> Result<Self, CheckError> {
         let mut integrity = Self::without_exceptions(checkout, protect, generated, setup_changes);
-        // Nothing has run yet, so that what is not in the commit was copied.
+        // Nothing has run yet, so whatever is not in the commit was copied.
         let copied = integrity.differences(Scope::Protected).await?;
         integrity.copied = copied.into_iter().map(|copy| (copy.path, copy.now)).collect();
         Ok(integrity)

@@ -44,7 +44,7 @@ fn a_red_check_reaches_the_model_in_the_same_session_and_then_the_goal_is_done()
     assert!(first.contains(CHECK), "{first}");
     let second =
         prompts.iter().find(|prompt| prompt.contains("Checks that failed")).expect("the second prompt");
-    for wanted in ["## echo", CHECK, "looking for the motto\n", "exit code 1"] {
+    for wanted in ["## grep -x towline motto.txt\n", CHECK, "looking for the motto\n", "exit code 1"] {
         assert!(second.contains(wanted), "no {wanted:?} in {second}");
     }
     assert!(!second.contains(PROMPT), "{second}");
@@ -99,6 +99,7 @@ fn usage_and_cost_equal_what_the_model_reported() {
         "cache_write": reported.cache_creation,
         "cost_usd": cost_reported_by_claude(&desk, &report),
         "estimated": false,
+        "partial": false,
     });
     assert_eq!(report["usage"], expected);
     assert!(report["usage"]["cost_usd"].as_f64() > Some(0.0), "{}", report["usage"]);

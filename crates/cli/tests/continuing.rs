@@ -59,6 +59,19 @@ fn a_goal_continues_an_ended_one_from_its_result_and_leaves_its_work() {
 }
 
 #[test]
+fn a_goal_whose_successor_is_gone_can_be_continued_again() {
+    let desk = desk();
+    let first = run(&desk, 1, &[]);
+    let id = text(&first["id"]);
+    let second = run(&desk, 2, &["--continue", id]);
+    let removed = desk.towline(["rm", "--force", text(&second["id"])]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    let third = run(&desk, 2, &["--continue", id]);
+    assert_eq!((&third["base"], &third["workspace"]), (&first["candidate"], &first["workspace"]));
+    assert_eq!(desk.show(id)["continued_by"], third["id"]);
+}
+
+#[test]
 fn what_cannot_be_continued_is_refused_before_anything_starts() {
     let desk = desk();
     let first = run(&desk, 1, &[]);

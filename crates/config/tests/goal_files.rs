@@ -38,7 +38,8 @@ deny = ["WebFetch"]
 system_append = "Be brief."
 dirs = ["../docs"]
 max_turns = 9
-mcp = { docs = { command = ["docs-mcp", "-v"] } }
+mcp = { docs = { command = ["docs-mcp", "-v"] }, web = { url = "https://example.org/mcp", headers = { Authorization = "Bearer ${T}" } } }
+mcp_file = "servers.json"
 args = ["--fast"]
 briefing = false
 red_first = true
@@ -102,6 +103,10 @@ max_turns: 9
 mcp:
   docs:
     command: [docs-mcp, -v]
+  web:
+    url: https://example.org/mcp
+    headers: {Authorization: "Bearer ${T}"}
+mcp_file: servers.json
 args: [--fast]
 briefing: false
 baseline: red
@@ -139,7 +144,11 @@ fn expected() -> GoalFile {
         model: Some("opus".to_owned()),
         agent_settings: map(json!({
             "permission": "ask", "allow": ["Edit"], "deny": ["WebFetch"], "system_append": "Be brief.",
-            "dirs": ["../docs"], "max_turns": 9, "mcp": {"docs": {"command": ["docs-mcp", "-v"]}}, "args": ["--fast"],
+            "dirs": ["../docs"], "max_turns": 9, "mcp_file": "servers.json", "args": ["--fast"],
+            "mcp": {
+                "docs": {"command": ["docs-mcp", "-v"]},
+                "web": {"url": "https://example.org/mcp", "headers": {"Authorization": "Bearer ${T}"}},
+            },
         })),
         checks: Some(vec![Check {
             name: "tests".to_owned(),

@@ -231,6 +231,9 @@ pub enum Event {
         by: GoalId,
         /// Where the workspace is since then; none where both work in the same directory.
         workspace: Option<String>,
+        /// The goal that was to continue it before, and is gone.
+        #[serde(default)]
+        instead_of: Option<GoalId>,
     },
     /// The answer to a question has reached the living agent that asked.
     AnswerDelivered {

@@ -248,7 +248,7 @@ pub(crate) fn compact_requested(focus: &str) -> Event {
 
 pub(crate) fn continued() -> Event {
     let by = "01932f6e-7c00-7abc-8def-0123456789ac".parse().expect("a goal id");
-    Event::Continued { by, workspace: Some("/left".into()) }
+    Event::Continued { by, workspace: Some("/left".into()), instead_of: None }
 }
 
 pub(crate) fn entered() -> Event {

@@ -336,7 +336,7 @@ impl GoalState {
     }
 }
 
-/// Where a goal's work happens. The path never changes: agents find their sessions by it.
+/// Where a goal's work happens. The path changes only when another goal continues this one: agents find their sessions by it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceBinding {
     pub path: String,

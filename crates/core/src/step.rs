@@ -161,6 +161,7 @@ impl Stepper<'_> {
                 self.state.configured_models.clone_from(models);
             }
             (phase, Event::CompactRequested { focus }) if phase != Phase::Done => {
+                self.may_be_opened()?;
                 self.state.compaction = Some(CompactionRequest { focus: focus.clone(), attempt: None });
             }
             (Phase::Queued, Event::Dispatched) => self.dispatch(),
@@ -195,8 +196,10 @@ impl Stepper<'_> {
                 self.state.branch = Some(branch.clone());
             }
             (phase, Event::Verified { .. }) if phase.is_settled() => {}
-            (phase, Event::Continued { by, workspace }) if phase.has_ended() => {
-                self.may_be_opened()?;
+            (phase, Event::Continued { by, workspace, instead_of }) if phase.has_ended() => {
+                if self.state.continued_by != *instead_of {
+                    self.may_be_opened()?;
+                }
                 self.state.continued_by = Some(*by);
                 if let (Some(binding), Some(path)) = (&mut self.state.workspace, workspace) {
                     binding.path.clone_from(path);
@@ -204,6 +207,7 @@ impl Stepper<'_> {
             }
             // Both count: the agent hears about a visit that a crash cut short, and about all that one changed.
             (phase, Event::Entered { .. } | Event::Left { .. }) if phase.can_be_entered() => {
+                self.may_be_opened()?;
                 self.state.entered_at = Some(self.now);
             }
             (phase, event) => self.apply_request(&phase, event)?,

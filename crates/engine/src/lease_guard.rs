@@ -4,6 +4,7 @@
 //! started.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -157,16 +158,17 @@ impl LeaseGuard {
     }
 
     /// Hands the goal's conversation and its place over to another goal. A workspace of Towline's own is moved aside with
-    /// everything in it, so that nothing of the work is lost.
-    pub async fn hand_to(&mut self, by: GoalId) -> Result<(), EngineError> {
+    /// everything in it, so that nothing of the work is lost. `instead_of` is the goal that had them before and is gone.
+    pub async fn hand_to(&mut self, by: GoalId, instead_of: Option<GoalId>) -> Result<(), EngineError> {
         self.end_leftovers().await?;
         let (goal, state) = (&self.record.goal, &self.record.state);
         let is_own = !goal.workspace.mode.is_in_place();
         let (from, to) =
             (self.shared.home.workspace(goal.place()), self.shared.home.moved_workspace(goal.id));
-        let is_there = is_own && state.workspace.is_some() && std::fs::symlink_metadata(&from).is_ok();
+        let exists = |path: &Path| std::fs::symlink_metadata(path).is_ok();
+        let is_there = is_own && state.workspace.is_some() && exists(&from) && !exists(&to);
         let workspace = is_own.then(|| to.display().to_string());
-        self.note(Event::Continued { by, workspace }).await?;
+        self.note(Event::Continued { by, workspace, instead_of }).await?;
         if is_there {
             let failed = |source| EngineError::Home { action: "move aside", path: from.clone(), source };
             std::fs::rename(&from, &to).map_err(failed)?;

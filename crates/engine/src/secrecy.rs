@@ -25,9 +25,13 @@ pub fn known_secrets<'a>(
         settings.env.iter().for_each(|(name, value)| secrets.variable(name, value));
         let of_servers = settings.mcp.values().flat_map(McpServer::variables);
         for name in settings.pass_env.iter().map(String::as_str).chain(of_servers) {
-            if let Some(value) = environment.get(name) {
+            if let Some(value) = settings.env.get(name).or_else(|| environment.get(name)) {
                 secrets.handed_on(name, value);
             }
+        }
+        for (name, value) in settings.mcp.values().flat_map(|server| server.headers.iter().chain(&server.env))
+        {
+            secrets.variable(name, value);
         }
         if let Some(key) = settings.key_variable()
             && let Some(value) = settings.env.get(key).or_else(|| environment.get(key))

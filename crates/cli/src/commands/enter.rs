@@ -6,11 +6,11 @@ use std::process::{Command, ExitCode};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use tokio::signal::unix::{SignalKind, signal};
-use towline_app::{SessionCommand, enter, session_command, typed};
-use towline_core::Phase;
+use towline_app::{SessionCommand, enter, session_command, typed, way_to_continue};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::hints::command_line;
 use crate::{find, output};
 
 /// Take over the session of a goal's agent.
@@ -23,7 +23,8 @@ pub(crate) struct Enter {
 /// Pauses the goal, opens the session, and lets the goal go when the person leaves.
 pub(crate) async fn run(context: &Context, args: Enter) -> Result<ExitCode, Failure> {
     let found = find::goal(context, &args.id).await?;
-    let id = found.record.goal.id.short();
+    let goal = found.record.goal.id;
+    let id = goal.short();
     let planned = session_command(context, &found.record)?;
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err(Failure::usage("`towline enter` needs a terminal").hint(format!(
@@ -34,14 +35,12 @@ pub(crate) async fn run(context: &Context, args: Enter) -> Result<ExitCode, Fail
     let visit = enter(context, found).await?;
     let SessionCommand { agent, directory, .. } = &visit.command;
     output::print(format_args!("goal {id} is yours: the session of {agent} in {}", directory.display()));
-    output::print(format_args!(
-        "Towline does not count what you spend in it; leave it to continue with: towline resume {id}"
-    ));
+    output::print(format_args!("Towline does not count what you spend in it; leave it to continue the goal"));
     let ended = hold_session(&visit.command).await;
     let phase = visit.end(ended.as_ref().ok().copied().flatten()).await?;
     ended?;
-    let command = if matches!(phase, Phase::Paused { .. }) { "resume" } else { "retry" };
-    output::print(format_args!("goal {id} is {}; continue it with: towline {command} {id}", phase.name()));
+    let next = command_line(&way_to_continue(goal, &phase));
+    output::print(format_args!("goal {id} is {}; continue it with: {next}", phase.name()));
     Ok(ExitCode::SUCCESS)
 }
 

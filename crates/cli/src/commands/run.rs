@@ -32,7 +32,7 @@ pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, 
         None => None,
     };
     let draft = match &earlier {
-        Some(earlier) => draft_continuing(context, request, &earlier.record, now).await?,
+        Some(earlier) => draft_continuing(context, request, earlier, now).await?,
         None => draft(context, &request, now).await?,
     };
     notices::print(&draft.notices);

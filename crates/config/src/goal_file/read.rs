@@ -17,7 +17,8 @@ use crate::settings::Settings;
 use crate::value::{FromValue, Value};
 
 /// The settings of agents that a goal may have of its own, besides `mcp`.
-const AGENT_KEYS: [&str; 7] = ["permission", "allow", "deny", "system_append", "dirs", "max_turns", "args"];
+const AGENT_KEYS: [&str; 8] =
+    ["permission", "allow", "deny", "system_append", "dirs", "max_turns", "args", "mcp_file"];
 
 /// What a goal's file sets. What it does not set is left to the configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -239,9 +240,23 @@ fn agent_settings(settings: &Settings) -> BTreeMap<String, Json> {
     });
     let mut set: BTreeMap<String, Json> = set.collect();
     let servers = settings.names_below(&["mcp"]).into_iter().map(|(server, _)| {
-        let command: Option<Vec<String>> = settings.get(&["mcp", &server, "command"]);
-        // Without its program it is refused together with the agents' own.
-        (server, command.map_or_else(|| json!({}), |command| json!({ "command": command })))
+        // One without a program and an address is refused together with the agents' own.
+        let mut given = serde_json::Map::new();
+        if let Some(command) = settings.get::<Vec<String>>(&["mcp", &server, "command"]) {
+            given.insert("command".to_owned(), json!(command));
+        }
+        if let Some(url) = settings.get::<String>(&["mcp", &server, "url"]) {
+            given.insert("url".to_owned(), json!(url));
+        }
+        let headers = settings.names_below(&["mcp", &server, "headers"]).into_iter();
+        let headers = headers.filter_map(|(name, _)| {
+            Some((name.clone(), Json::from(settings.get::<String>(&["mcp", &server, "headers", &name])?)))
+        });
+        let headers: serde_json::Map<String, Json> = headers.collect();
+        if !headers.is_empty() {
+            given.insert("headers".to_owned(), Json::Object(headers));
+        }
+        (server, Json::Object(given))
     });
     let servers: serde_json::Map<String, Json> = servers.collect();
     if !servers.is_empty() {

@@ -5,7 +5,7 @@ use towline_core::{AgentEvent, Event, Illegal, Incoming, Source, Stamp};
 
 use super::Driver;
 use crate::error::EngineError;
-use crate::news::{StopLevel, own};
+use crate::news::own;
 use crate::slots::Slot;
 
 /// What the operator wants of a goal that is being driven.
@@ -49,7 +49,7 @@ impl Driver {
                 let _ = done.send(spoken);
             }
             Order::Slot(slot) => self.dispatch(slot).await?,
-            Order::Kill => self.raise_stop(StopLevel::Kill),
+            kill @ Order::Kill => self.defer(Box::new(kill)),
         }
         Ok(())
     }

@@ -197,8 +197,10 @@ impl Driver {
         let requests = self.accept_stops();
         loop {
             // An append that reported an error may have taken effect.
-            if let Ok(record) = self.shared.store.load(self.goal.id).await {
-                (self.state, self.seq) = (record.state, record.last_seq);
+            match self.shared.store.load(self.goal.id).await {
+                Ok(record) => (self.state, self.seq) = (record.state, record.last_seq),
+                Err(error) if error.is_passing() => {}
+                Err(error) => return Err(error.into()),
             }
             let requests = if self.state.phase.is_settled() { Vec::new() } else { requests.clone() };
             match self.try_to_begin(requests).await {

@@ -187,8 +187,13 @@ fn a_goal_that_another_one_continues_is_never_opened_again() {
     story.receive(continued());
     assert_eq!(story.state.workspace.as_ref().map(|workspace| workspace.path.as_str()), Some("/left"));
     let by = story.state.continued_by.expect("recorded");
-    for request in [retry(&[]), message_sent("go on"), continued()] {
+    for request in [retry(&[]), message_sent("go on"), continued(), entered(), compact_requested("it")] {
         let illegal = StepOutcome::Illegal(crate::Illegal::Continued { by });
-        assert_eq!(story.offer(request), illegal);
+        assert_eq!(story.offer(request.clone()), illegal, "{request:?}");
     }
+    // The other one is gone: one of two that want its place gets it.
+    let again = Event::Continued { by: story.goal.id, workspace: None, instead_of: Some(by) };
+    story.receive(again.clone());
+    let illegal = StepOutcome::Illegal(crate::Illegal::Continued { by: story.goal.id });
+    assert_eq!(story.offer(again), illegal);
 }
