@@ -12,7 +12,7 @@ use support::terminal::Terminal;
 use support::{Desk, finish, of_attempts};
 use towline_testkit::hostile;
 use towline_testkit::model::{Matcher, ModelServer, Reply, Rule};
-use towline_testkit::scratch::wait_until_process_tree_gone;
+use towline_testkit::scratch::{wait_for, wait_until_process_tree_gone};
 
 /// Works without an end when Towline drives it, and does what is typed when it has a terminal. Resumed after a visit, it
 /// ends its turn.
@@ -79,10 +79,25 @@ fn a_person_takes_over_a_running_goal_and_it_continues_from_there() {
         assert_eq!(refused.code, Some(2), "{command}: {refused:?}");
     }
     terminal.type_in("echo done > work.txt; env > ../seen");
+    // What runs in the session is an agent, whoever sits in front of it.
+    let [refusal, left] = ["refusal", "left"].map(|name| desk.home.path().join(name));
+    let (home, program) = (desk.home.towline(), env!("CARGO_BIN_EXE_towline"));
+    let gc = format!("TOWLINE_HOME={} {program} gc 2> {}", home.display(), refusal.display());
+    terminal.type_in(&format!("{gc}; echo $? gc"));
+    terminal.wait_for("2 gc", 1);
+    let refusal = std::fs::read_to_string(refusal).expect("a refusal");
+    assert!(refusal.contains("only the operator may change goals"), "{refusal}");
+    let stray = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 300", left.display());
+    terminal.type_in(&format!("(cd /; exec env -i setsid sh -c '{stray}') &"));
+    wait_for(Duration::from_secs(30), "a stray process", || left.exists());
     terminal.type_in("quit");
     terminal.wait_for("continue it with: towline resume", 1);
     assert_eq!(finish(towline).code, Some(0));
     wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(5));
+    let stray = std::fs::read_to_string(left).expect("a number");
+    let status = std::fs::read_to_string(Path::new("/proc").join(stray.trim()).join("status"));
+    let runs = status.is_ok_and(|status| !status.contains("State:\tZ"));
+    assert!(!runs, "{stray}");
 
     assert_eq!(events_of(&desk, &goal, "entered")[0]["session"], json!(session));
     assert_eq!(events_of(&desk, &goal, "left"), [json!({"kind": "left", "code": 0})]);

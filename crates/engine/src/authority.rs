@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use towline_process::{ancestors, has_lost_supervisor, is_below_supervisor};
+use towline_process::{ancestors, has_lost_supervisor, is_below_supervisor, is_in_session};
 
 /// The word that makes the program a supervisor.
 pub const SUPERVISOR: &str = "shim";
@@ -20,11 +20,16 @@ pub fn supervisor_arguments(state_directory: &Path) -> io::Result<Vec<String>> {
     Ok(vec![SUPERVISOR.to_owned(), format!("{:x}-{:x}", about.dev(), about.ino())])
 }
 
-/// Whether an agent, a check or a setup command of this state directory started the process, directly or not. One that has lost its
-/// supervisor may belong to any. A directory that does not exist has none.
+/// The command that opens an agent's own session on a person's terminal.
+const ENTER: &str = "enter";
+
+/// Whether an agent, a check or a setup command of this state directory started the process, directly or not. One in a session that a
+/// person opened, or that has lost its supervisor, may belong to any. A directory that does not exist has none.
 pub fn is_supervised(state_directory: &Path, pid: u32) -> io::Result<bool> {
     match supervisor_arguments(state_directory) {
-        Ok(arguments) => Ok(is_below_supervisor(pid, &arguments)? || has_lost_supervisor(pid)?),
+        Ok(arguments) => Ok(is_below_supervisor(pid, &arguments)?
+            || is_in_session(pid, &[ENTER.to_owned()])?
+            || has_lost_supervisor(pid)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

@@ -59,8 +59,8 @@ async fn hold_session(command: &SessionCommand) -> Result<Option<i32>, Failure> 
     let modes = tcgetattr(io::stdin()).ok();
     let mut session = Command::new(program);
     session.args(args).env_clear().envs(&command.environment).current_dir(&command.directory);
-    let child =
-        session.spawn().map_err(|error| Failure::usage(format!("cannot start `{program}`: {error}")))?;
+    let child = towline_process::start_session(&mut session)
+        .map_err(|error| Failure::usage(format!("cannot start `{program}`: {error}")))?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
     let mut waiting = tokio::task::spawn_blocking(move || wait_for_end(pid));
@@ -75,6 +75,7 @@ async fn hold_session(command: &SessionCommand) -> Result<Option<i32>, Failure> 
         // One that has just ended needs no signal.
         let _ = kill_process(pid, signal);
     };
+    towline_process::end_session().map_err(failed)?;
     if let Some(modes) = modes {
         // A session that crashed leaves the terminal as it had it.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);

@@ -121,6 +121,15 @@ pub(crate) fn has_lost_supervisor(_pid: u32) -> io::Result<bool> {
     Ok(false)
 }
 
+pub(crate) fn give_up_supervisors_name() -> io::Result<()> {
+    Ok(())
+}
+
+/// Not known here.
+pub(crate) fn has_supervisors_name(_pid: u32) -> io::Result<bool> {
+    Ok(false)
+}
+
 /// There is no way to look.
 pub(crate) fn own_processes() -> io::Result<Vec<ProcessId>> {
     Ok(Vec::new())

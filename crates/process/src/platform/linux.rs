@@ -62,6 +62,14 @@ pub(crate) fn take_supervisors_name() -> io::Result<()> {
     Ok(rustix::thread::set_name(SUPERVISOR)?)
 }
 
+pub(crate) fn give_up_supervisors_name() -> io::Result<()> {
+    Ok(rustix::thread::set_name(c"towline")?)
+}
+
+pub(crate) fn has_supervisors_name(pid: u32) -> io::Result<bool> {
+    Ok(Stat::read(pid)?.is_some_and(|stat| stat.is_supervisor))
+}
+
 /// Keeps other processes of the same user from tracing this one, and from reading its memory, environment and descriptors.
 pub(crate) fn refuse_tracers() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)

@@ -19,9 +19,9 @@ use group as system;
 
 pub(crate) use system::{
     GrowthWatch, Mark, adopt_orphans, ancestors, arguments, die_with_parent, environment_has,
-    has_lost_supervisor, is_ours, is_stopped, orphans, own_group, own_number, own_processes,
-    raise_descriptor_limit, reap_orphans, refuse_tracers, send, strays, take_supervisors_name, tree_of,
-    yield_to_others,
+    give_up_supervisors_name, has_lost_supervisor, has_supervisors_name, is_ours, is_stopped, orphans,
+    own_group, own_number, own_processes, raise_descriptor_limit, reap_orphans, refuse_tracers, send, strays,
+    take_supervisors_name, tree_of, yield_to_others,
 };
 
 /// A process that cannot be mistaken for a later one with the same number.
