@@ -48,9 +48,11 @@ fn a_limit_in_dollars_ends_a_turn_after_the_message_that_crosses_it() {
 #[test]
 fn a_limit_in_dollars_holds_while_a_subagent_works() {
     let of_subagent = || Matcher::new(|request| !request.tool_names().iter().any(|name| name == "Agent"));
-    let words = "word ".repeat(240);
-    let steps =
-        (0..8).fold(Rule::when(of_subagent()), |rule, _| rule.then(bash("sleep 1").with_text(&words)));
+    // Almost all of the cost is what the subagent writes.
+    let words = "word ".repeat(600);
+    let cheap = Usage { input: 10, output: 1_000, cache_read: 0, cache_creation: 0 };
+    let writing = |text: &str| bash("sleep 1").with_text(text).usage(cheap);
+    let steps = (0..8).fold(Rule::when(of_subagent()), |rule, _| rule.then(writing(&words)));
     let call = json!({"description": "a part", "prompt": "do a part", "subagent_type": "general-purpose"});
     let main = Rule::always().reply(Reply::tool("Agent", call).usage(MESSAGE));
     let model = ModelServer::start([

@@ -161,7 +161,8 @@ impl Protocol for ClaudeProtocol {
         let hello = json!({
             "type": "control_request",
             "request_id": "towline-initialize",
-            "request": {"subtype": "initialize", "hooks": null},
+            // Otherwise the text of subagents is not sent, and could not be counted while they write.
+            "request": {"subtype": "initialize", "hooks": null, "forwardSubagentText": true},
         });
         self.write(&hello).into_iter().chain(self.send_opening()).collect()
     }

@@ -39,7 +39,7 @@ const DONE: &str = r#"{"type":"result","subtype":"success","is_error":false,"res
 fn the_prompt_follows_the_greeting_and_the_input_stays_open() {
     let actions = protocol(&settings(), &fresh("s")).start();
     let greeting = json!({"type": "control_request", "request_id": "towline-initialize",
-                          "request": {"subtype": "initialize", "hooks": null}});
+                          "request": {"subtype": "initialize", "hooks": null, "forwardSubagentText": true}});
     assert_eq!(written(&actions), [greeting, message("prompt", PROMPT)]);
     assert_eq!(actions.len(), 2);
 }
