@@ -115,7 +115,7 @@ impl Lines {
         self.close_if_due(is_idle)
     }
 
-    /// Closes the agent's input if that was postponed and nothing is outstanding any more.
+    /// Closes the agent's input if that was postponed and nothing is outstanding.
     pub(crate) fn close_if_due(&mut self, is_idle: bool) -> Option<Action> {
         (self.stdin == Stdin::Closing && is_idle).then(|| self.close()).flatten()
     }

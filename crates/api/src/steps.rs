@@ -109,7 +109,7 @@ pub struct GcReport {
     pub spared: Vec<SparedReport>,
 }
 
-/// Something that is not needed any more.
+/// Something that is no longer needed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WasteReport {

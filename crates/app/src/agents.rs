@@ -78,6 +78,11 @@ enum Shown {
     Now,
 }
 
+/// Why nothing can be done with an agent that a goal has used.
+pub(crate) fn not_configured(name: &AgentName) -> String {
+    format!("agent `{name}` is no longer in the configuration")
+}
+
 /// The notice that the goal's first agent may do all that the user may; once per project. A private clone keeps changes
 /// apart; it does not confine the agent. That it was shown is stored in the state directory, never in the repository.
 pub fn permission_notice(

@@ -6,7 +6,7 @@ use towline_agent::{Ability, AgentSettings, agent};
 use towline_core::AgentName;
 use towline_engine::GoalCommand;
 
-use crate::agents::agents_of;
+use crate::agents::{agents_of, not_configured};
 use crate::context::Context;
 use crate::error::{Action, Error};
 use crate::find::Found;
@@ -31,7 +31,7 @@ fn refusal(name: Option<&AgentName>, agents: &BTreeMap<AgentName, AgentSettings>
         return Some("it has none yet".to_owned());
     };
     let Some(settings) = agents.get(name) else {
-        return Some(format!("agent `{name}` is not in the configuration any more"));
+        return Some(not_configured(name));
     };
     match agent(settings.kind).abilities(settings).compaction {
         Ability::No(instead) => Some(format!("agent `{name}` has no such command; {instead}")),

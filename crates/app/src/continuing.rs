@@ -9,7 +9,7 @@ use towline_core::{Continuation, GoalId, ModelChoice, SessionBinding};
 use towline_store::{GoalRecord, StoreError};
 use towline_workspace::Repository;
 
-use crate::agents::agents_of;
+use crate::agents::{agents_of, not_configured};
 use crate::context::Context;
 use crate::draft::{Draft, Request, draft};
 use crate::error::{Action, Error};
@@ -106,7 +106,7 @@ fn session_of(earlier: &GoalRecord, successor: Option<GoalId>) -> Result<&Sessio
 fn must_resume(id: GoalId, session: &SessionBinding, settings: Option<&AgentSettings>) -> Result<(), Error> {
     let name = &session.agent;
     let why = match settings {
-        None => format!("agent `{name}` is not in the configuration any more"),
+        None => not_configured(name),
         Some(settings) if agent(settings.kind).resuming(settings) == Resuming::Never => {
             format!("agent `{name}` forgets its conversations")
         }

@@ -149,7 +149,7 @@ pub async fn start_goal(
     let (id, history) = (goal.id, home.history(goal.id));
     let started = engine.start(goal).await;
     if started.is_err() && matches!(store.load(id).await, Err(StoreError::NotFound(_))) {
-        // It was never created, as when another goal was faster in its directory: nobody needs what was stored for it.
+        // It was never created, for example because another goal took its directory first: what was stored for it is not needed.
         let _ = home.remove(&history);
     }
     started

@@ -11,7 +11,7 @@ use towline_core::{AgentName, Event, GoalId, Phase, SessionId};
 use towline_engine::{Engine, GOAL_VARIABLE, GoalCommand, LeaseGuard};
 use towline_store::GoalRecord;
 
-use crate::agents::{agents_of, must_be_installed};
+use crate::agents::{agents_of, must_be_installed, not_configured};
 use crate::context::Context;
 use crate::error::{Action, Error};
 use crate::find::Found;
@@ -75,8 +75,7 @@ fn planned(
     };
     let name = &session.agent;
     let settings = agents.get(name).ok_or_else(|| {
-        Error::usage(format!("agent `{name}` is not in the configuration any more"))
-            .hint(format!("add `[agents.{name}]` to towline.toml"))
+        Error::usage(not_configured(name)).hint(format!("add `[agents.{name}]` to towline.toml"))
     })?;
     let kind = agent(settings.kind);
     let model = state.model.as_deref().or(goal.model.as_deref());
@@ -125,7 +124,7 @@ async fn hold(
     }
 }
 
-/// Records that a person takes over, once nothing runs in the workspace any more.
+/// Records that a person takes over, once everything in the workspace has ended.
 async fn take_over(context: &Context, held: &mut LeaseGuard) -> Result<SessionCommand, Error> {
     // The goal as it is now: it may have got another session until the pause.
     let command = session_command(context, &held.record)?;
@@ -245,7 +244,7 @@ mod tests {
             (Phase::Queued, None, "has no conversation that could be opened"),
             (Phase::Queued, Some(("codex", "/elsewhere")), "has no conversation that could be opened"),
             (Phase::Queued, Some(("plain", "/w")), "has no session of its own that a person can open"),
-            (Phase::Queued, Some(("gone", "/w")), "is not in the configuration any more"),
+            (Phase::Queued, Some(("gone", "/w")), "is no longer in the configuration"),
         ];
         for (phase, session, reason) in cases {
             let refused = plan(&record(phase, session)).expect_err(reason);

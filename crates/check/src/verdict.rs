@@ -215,7 +215,7 @@ impl CheckRun<'_> {
         }
     }
 
-    /// Removes a checkout that is not needed any more, or leaves it for the next verdict.
+    /// Removes a checkout that is no longer needed, or leaves it for the next verdict.
     pub(crate) async fn leave(&self, checkout: Arc<Verification>, pass: Pass, judged: Option<&Judged>) {
         let is_for_next = self.reuse_in(pass) != Reuse::Never
             && !self.goal.workspace.warm.is_empty()

@@ -182,7 +182,7 @@ pub(crate) enum Command {
     Restore(Restore),
     /// Remove goals with their workspaces, branches and logs, but never unmerged work
     Rm(Rm),
-    /// Remove files that are not needed any more, but never work
+    /// Remove files that are no longer needed, but never work
     Gc(Gc),
     /// Serve Towline's own tools to an agent, over MCP on standard input and output
     ///

@@ -1,4 +1,4 @@
-//! `towline gc` removes what is not needed any more, and never work.
+//! `towline gc` removes what is no longer needed, and never work.
 
 #![expect(clippy::expect_used, reason = "an expectation that fails is a test that fails")]
 

@@ -161,7 +161,7 @@ impl<'a> Conversation<'a> {
     ) -> Result<Self, LaunchProblem> {
         let (name, resolved) = (&job.launch.agent, &job.resolved);
         let settings = resolved.agents.get(name).ok_or_else(|| LaunchProblem::Other {
-            message: format!("agent `{name}` is not in the configuration any more; add `[agents.{name}]`"),
+            message: format!("agent `{name}` is no longer in the configuration; add `[agents.{name}]`"),
         })?;
         let goal = job.goal.id;
         let workspace = job.workspace.as_ref().map(|workspace| workspace.path.clone()).unwrap_or_default();

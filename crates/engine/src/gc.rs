@@ -28,7 +28,7 @@ use crate::presence::stale_files;
 use crate::removal::{is_alive, remains, size_of};
 use crate::sweep::{directories, is_directory, named_entries};
 
-/// Something that is not needed any more.
+/// Something that is no longer needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waste {
     /// What it is.
@@ -86,7 +86,7 @@ pub struct Spared {
 /// What was found.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// Files that are not needed any more.
+    /// Files that are no longer needed.
     pub waste: Vec<Waste>,
     pub spared: Vec<Spared>,
     /// Goals whose logs are among it ended before this.
@@ -98,7 +98,7 @@ pub fn workspaces_size(home: &Home) -> (usize, u64) {
     (named_entries::<GoalId>(&home.workspaces()).len(), size_of(&home.workspaces()))
 }
 
-/// Finds files that are not needed any more, without removing anything. Reports how many of how many goals it has looked at.
+/// Finds files that are no longer needed, without removing anything. Reports how many of how many goals it has looked at.
 pub async fn look(
     home: &Home,
     store: &Arc<dyn Store>,

@@ -70,7 +70,7 @@ pub fn has_lost_supervisor(pid: u32) -> io::Result<bool> {
     platform::has_lost_supervisor(pid)
 }
 
-fn has_first_arguments(command_line: &[Vec<u8>], arguments: &[String]) -> bool {
+pub(crate) fn has_first_arguments(command_line: &[Vec<u8>], arguments: &[String]) -> bool {
     let given = command_line.iter().skip(1).take(arguments.len());
     given.eq(arguments.iter().map(String::as_bytes))
 }

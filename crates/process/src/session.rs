@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
+use crate::ancestry::has_first_arguments;
 use crate::platform::{self, Mark};
 
 /// Starts a session. Whatever it starts has the mark of a supervisor's program, so that it is found when the session is over. Until
@@ -26,8 +27,7 @@ pub fn end_session() -> io::Result<()> {
 pub fn is_in_session(pid: u32, arguments: &[String]) -> io::Result<bool> {
     for above in platform::ancestors(pid)? {
         let line = platform::arguments(above)?.unwrap_or_default();
-        let given = line.iter().skip(1).take(arguments.len());
-        if platform::has_supervisors_name(above)? && given.eq(arguments.iter().map(String::as_bytes)) {
+        if platform::has_supervisors_name(above)? && has_first_arguments(&line, arguments) {
             return Ok(true);
         }
     }

@@ -73,7 +73,7 @@ impl Tool {
                 json!({
                     "question": text("the question"),
                     "options": {"type": "array", "items": {"type": "string"}, "description": "suggested answers"},
-                    "default": text("the answer to assume if nobody answers before the deadline"),
+                    "default": text("the answer to use if there is none before the deadline"),
                     "deadline": text("how long the answer may take, such as 30m or 4h"),
                 }),
                 vec!["question"],

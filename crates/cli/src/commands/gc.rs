@@ -1,4 +1,4 @@
-//! `towline gc`: removes files that are not needed any more, and never work.
+//! `towline gc`: removes files that are no longer needed, and never work.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::notices;
 use crate::output::{self, Layout};
 
-/// Remove files that are not needed any more.
+/// Remove files that are no longer needed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Removes workspaces and branches of goals that are done and merged, leftover checkouts, files of goals that do not exist \

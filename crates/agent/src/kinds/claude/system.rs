@@ -147,7 +147,7 @@ impl ClaudeProtocol {
     }
 }
 
-/// Known frames that matter to nobody, or repeat what other frames report better.
+/// Known frames that are ignored: they are not needed, or other frames report the same better.
 const UNINTERESTING: [&str; 24] = [
     "agents_killed",
     "api_error",

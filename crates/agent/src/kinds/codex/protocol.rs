@@ -1,7 +1,7 @@
 //! The conversation: what to write, and which module reads which frame.
 //!
 //! The app server runs until its input is closed, and then ends everything that still works. So the input is closed
-//! after the turn that answers the prompt, when no request waits for a person and no subagent works any more.
+//! after the turn that answers the prompt, when no request waits for a person and all subagents have ended.
 //!
 //! The log of a conversation has the lines of the app server, not the operator's messages between them. So events and
 //! the ids of our requests must follow from the frames alone.
@@ -235,7 +235,7 @@ fn on_plan(news: wire::PlanNews) -> Vec<Action> {
     vec![Action::emit(AgentEvent::Plan { entries: news.plan.into_iter().map(entry).collect() })]
 }
 
-/// Known notifications that matter to nobody, or repeat what other frames report better; sorted.
+/// Known notifications that are ignored: they are not needed, or other frames report the same better. Sorted.
 const UNINTERESTING: [&str; 70] = [
     "account/gatewayOAuth/changed",
     "account/login/completed",
