@@ -100,3 +100,21 @@ fn cancelling_a_goal_whose_engine_was_killed_removes_the_socket_of_its_check() {
     assert_eq!(sockets(), Vec::<PathBuf>::new());
     wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(1));
 }
+
+#[test]
+fn what_killed_supervisors_left_before_the_first_attempt_ends_with_the_goal() {
+    let lasting = "touch $HOME/up; sleep 600";
+    for (place, setup, check) in [("setup", lasting, "true"), ("base", "true", lasting)] {
+        for stop in ["cancel", "pause"] {
+            let desk = Desk::with_script(|dir| hostile::doing(dir, "true"));
+            desk.agent_settings(&format!("[workspace]\nsetup = [{setup:?}]"));
+            let towline = desk.start(["run", "do it", "--check", check, "--red-first", "--json"]);
+            wait_for(LIMIT, place, || desk.home.path().join("up").exists());
+            let goal = desk.only_goal();
+            kill_with_supervisor(towline);
+            let stopped = desk.towline([stop, &goal]);
+            assert_eq!(stopped.code, Some(0), "{place}, {stop}: {stopped:?}");
+            wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(1));
+        }
+    }
+}

@@ -94,7 +94,7 @@ pub(crate) struct Driver {
     deliveries: mpsc::UnboundedSender<Delivery>,
     stop: watch::Sender<StopLevel>,
     /// When the lease expires, unless the clock is set.
-    lease_ends: watch::Sender<Instant>,
+    pub(crate) lease_ends: watch::Sender<Instant>,
     clock: ClockWatch,
     /// Passes events to followers of the goal.
     feed: Feed,

@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use towline_check::{CheckError, CheckRun, Progress};
 use towline_core::{Commit, Event, Goal, GoalId, Reuse, Verdict};
 use towline_process::Priority;
@@ -22,6 +24,9 @@ use crate::feed::Feed;
 use crate::home::Home;
 use crate::removal::is_alive;
 use crate::runs::{self, Trail};
+
+/// Longer than a person works in a session.
+const LONGEST_HOLD: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// A held goal. Release it at the end; a lease that is not released expires.
 pub struct LeaseGuard {
@@ -61,10 +66,10 @@ impl Engine {
         let lease = self.claim_in_time(goal, None).await?;
         // The holder before may have changed it until a moment ago.
         let record = shared.store.load(goal).await?;
-        let mut renewal = JoinSet::new();
-        renewal.spawn(renew(Arc::clone(&shared), lease.clone()));
         let (_, inbox) = mpsc::channel(1);
         let driver = Driver::new(Arc::clone(&shared), record.clone(), lease.clone(), inbox, Feed::new());
+        let mut renewal = JoinSet::new();
+        renewal.spawn(renew(Arc::clone(&shared), lease.clone(), driver.lease_ends.clone()));
         let mut guard = LeaseGuard { record, shared, lease, driver, noted: Noted::Nothing, renewal };
         if was_left && let Err(error) = guard.publish_left_work().await {
             guard.give_back().await;
@@ -180,6 +185,7 @@ impl LeaseGuard {
     pub async fn hold_unrenewed(&mut self) -> Result<(), EngineError> {
         self.renewal.shutdown().await;
         self.lease = self.shared.store.renew(&self.lease, RESTING).await?;
+        self.driver.lease_ends.send_replace(Instant::now() + LONGEST_HOLD);
         Ok(())
     }
 
@@ -215,11 +221,15 @@ impl LeaseGuard {
 }
 
 /// Renews the lease until another worker has it.
-async fn renew(shared: Arc<Shared>, mut lease: Lease) {
+async fn renew(shared: Arc<Shared>, mut lease: Lease, ends: watch::Sender<Instant>) {
     loop {
         tokio::time::sleep(LEASE / 3).await;
+        let asked_at = Instant::now();
         match shared.renew(&lease).await {
-            Ok(renewed) => lease = renewed,
+            Ok(renewed) => {
+                lease = renewed;
+                ends.send_replace(asked_at + LEASE);
+            }
             Err(towline_store::StoreError::Fenced { .. }) => return,
             // The store may work again the next time.
             Err(_) => {}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use towline_agent::UnknownPrice;
 use towline_core::{
-    Closed, DeliveryState, Effect, Event, Launch, LaunchProblem, Phase, Reuse, SessionPlan, Usage,
+    Closed, DeliveryState, Effect, Event, Generation, Launch, LaunchProblem, Phase, Reuse, SessionPlan, Usage,
 };
 use towline_mask::Mask;
 
@@ -19,6 +19,9 @@ use crate::resolver::Resolved;
 use crate::runs::{RunState, Trail};
 use crate::secrecy::add_token;
 use crate::{attempt, baseline, checks, interrupted, prepare, supervisors};
+
+/// Of a driver that is a goal's first: nothing ran for the goal before.
+const FIRST: Generation = Generation(1);
 
 /// Checks that run on the base.
 pub(super) struct RunningBaseline {
@@ -188,6 +191,9 @@ impl Driver {
     /// Ends leftovers of a killed engine that cannot be adopted: all that runs for the goal, but for its living attempt, the check that
     /// its log names, and setup, in which no agent has had a hand.
     pub(super) async fn end_unexpected(&mut self) -> Result<(), EngineError> {
+        if self.lease.generation == FIRST && self.ended_for.is_none() {
+            return Ok(());
+        }
         let attempt = match &self.state.phase {
             Phase::Preparing => return Ok(()),
             Phase::Stopping(stopping) => stopping.attempt,
@@ -209,8 +215,12 @@ impl Driver {
             _ => None,
         };
         self.was_cut_off = self.state.phase.living_attempt().is_some() && expected.is_none();
-        let ended = supervisors::end_others(&self.shared, self.goal.id, expected);
-        ended.await.map_err(|source| EngineError::Processes { goal: self.goal.id, source })
+        let ended = match expected {
+            Some(_) => supervisors::end_others(&self.shared, self.goal.id, expected).await,
+            // A supervisor that was killed may have left processes that nothing else names.
+            None => supervisors::end_all(&self.shared, self.trail()).await,
+        };
+        ended.map_err(|source| EngineError::Processes { goal: self.goal.id, source })
     }
 
     /// Where to look for what the goal's attempts left.

@@ -1,5 +1,6 @@
 //! How a driver ends when its goal begins to wait, and how the next one continues.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use towline_core::{Event, PauseReason, Phase};
 use towline_store::{GoalRecord, Lease, StoreError};
 
 use super::clock_watch::ClockWatch;
+use super::storing::unanswered;
 use super::{Driver, Order, Place};
 use crate::engine::{LEASE, RESTING, Shared};
 use crate::error::EngineError;
@@ -20,8 +22,9 @@ use crate::pool::Outcome;
 /// The pause before a store that fails for now is asked again.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long running work may take to end when the driver cannot go on.
-const ABANDON_PATIENCE: Duration = Duration::from_secs(20);
+/// How long running work may take to end when the driver cannot go on. Its processes are gone long before: a supervisor on a full
+/// disk waits to write its record. SIGTERM has eight seconds in all.
+const ABANDON_PATIENCE: Duration = Duration::from_secs(4);
 
 /// How a driver left its goal.
 pub(crate) enum Left {
@@ -96,10 +99,14 @@ impl Driver {
     }
 
     async fn try_to_resume(shared: Arc<Shared>, waiting: Waiting) -> Result<Self, EngineError> {
-        let Waiting { orders, lease, feed, clock, .. } = waiting;
+        let Waiting { mut orders, lease, feed, clock, .. } = waiting;
         shared.watch.check()?;
-        let (lease, record) = renewed(&shared, lease).await?;
-        let mut driver = Self { clock, ..Self::new(shared, record, lease, orders, feed) };
+        let mut deferred = VecDeque::new();
+        let (lease, record) = tokio::select! {
+            renewed = renewed(&shared, &lease) => renewed?,
+            () = insisted(&mut orders, &mut deferred) => return Err(unanswered(&shared).into()),
+        };
+        let mut driver = Self { clock, deferred, ..Self::new(shared, record, lease, orders, feed) };
         driver.trace("resumed", driver.state.phase.name());
         if driver.models != driver.state.configured_models {
             driver.record_claim(None).await?;
@@ -176,11 +183,11 @@ impl Driver {
 
 /// Has the lease hold as that of a running goal again, and reads the goal. A store that fails for now is waited for, as long
 /// as a lease lasts.
-async fn renewed(shared: &Shared, lease: Lease) -> Result<(Lease, GoalRecord), EngineError> {
+async fn renewed(shared: &Shared, lease: &Lease) -> Result<(Lease, GoalRecord), EngineError> {
     let give_up = Instant::now() + LEASE;
     loop {
         let read = async {
-            let renewed = shared.renew(&lease).await?;
+            let renewed = shared.renew(lease).await?;
             Ok::<_, StoreError>((renewed, shared.store.load(lease.goal).await?))
         };
         match read.await {
@@ -190,4 +197,15 @@ async fn renewed(shared: &Shared, lease: Lease) -> Result<(Lease, GoalRecord), E
             read => return Ok(read?),
         }
     }
+}
+
+/// Keeps orders for later, until the operator insists: nothing runs for a goal that waits, so it can be left as it is.
+async fn insisted(orders: &mut mpsc::Receiver<Box<Order>>, deferred: &mut VecDeque<Box<Order>>) {
+    while let Some(order) = orders.recv().await {
+        if matches!(*order, Order::Kill) {
+            return;
+        }
+        deferred.push_back(order);
+    }
+    std::future::pending().await
 }

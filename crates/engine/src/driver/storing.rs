@@ -18,7 +18,7 @@ use towline_store::{Append, Appended, StoreError};
 
 use super::transition::Transition;
 use super::{Driver, NEWS_WAITING, Order};
-use crate::engine::LEASE;
+use crate::engine::{LEASE, Shared};
 use crate::error::EngineError;
 use crate::news::StopLevel;
 
@@ -136,8 +136,7 @@ impl Driver {
             tokio::select! {
                 answer = &mut call => return answer,
                 () = tokio::time::sleep_until(patience.unwrap_or_else(Instant::now)), if patience.is_some() => {
-                    let path = self.shared.home.database().display().to_string();
-                    return Err(StoreError::Unavailable { path, message: "it does not answer".to_owned() });
+                    return Err(unanswered(&self.shared));
                 }
                 Some(order) = self.orders.recv() => self.defer(order),
             }
@@ -194,7 +193,7 @@ impl Driver {
         if self.is_insisted_on {
             return Err(unrecorded);
         }
-        let requests = self.accept_stops();
+        let request = self.accept_stops();
         loop {
             // An append that reported an error may have taken effect.
             match self.shared.store.load(self.goal.id).await {
@@ -202,28 +201,31 @@ impl Driver {
                 Err(error) if error.is_passing() => {}
                 Err(error) => return Err(error.into()),
             }
-            let requests = if self.state.phase.is_settled() { Vec::new() } else { requests.clone() };
-            match self.try_to_begin(requests).await {
+            let request = request.clone().filter(|_| !self.state.phase.is_settled());
+            match self.try_to_begin(Vec::from_iter(request)).await {
                 Err(EngineError::Store(StoreError::Conflict { .. })) => {}
                 begun => return begun,
             }
         }
     }
 
-    /// Takes the operator's stops out of the orders that wait. They are carried out, so their senders need not wait.
-    fn accept_stops(&mut self) -> Vec<Event> {
-        let mut requests = Vec::new();
+    /// Takes the operator's stops out of the orders that wait, and gives the one that counts: a cancel ends more than a pause. All are
+    /// carried out by it, so their senders need not wait.
+    fn accept_stops(&mut self) -> Option<Event> {
+        let mut request = None;
         for order in std::mem::take(&mut self.deferred) {
             match *order {
                 Order::Event { event, done } if is_stop(&event) => {
                     // The sender may be gone by now.
                     let _ = done.send(Ok(()));
-                    requests.push(event);
+                    if request != Some(Event::CancelRequested) {
+                        request = Some(event);
+                    }
                 }
                 _ => self.deferred.push_back(order),
             }
         }
-        requests
+        request
     }
 
     /// Waits before the next try. Whoever stops the goal does not have to wait.
@@ -311,4 +313,9 @@ impl Driver {
 /// Whether an operator's request ends what runs.
 fn is_stop(event: &Event) -> bool {
     matches!(event, Event::CancelRequested | Event::PauseRequested { .. })
+}
+
+pub(super) fn unanswered(shared: &Shared) -> StoreError {
+    let path = shared.home.database().display().to_string();
+    StoreError::Unavailable { path, message: "it does not answer".to_owned() }
 }

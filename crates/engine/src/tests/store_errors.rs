@@ -301,6 +301,83 @@ async fn an_agent_that_is_being_stopped_when_the_store_fails_is_ended() {
     assert_eq!(handle.result().await.expect("a result").state.phase, Phase::Cancelled);
 }
 
+#[tokio::test(start_paused = true)]
+async fn of_several_stops_that_could_not_be_recorded_a_cancel_counts() {
+    let pause = || Event::PauseRequested { reason: PauseReason::Operator };
+    let cancel = || Event::CancelRequested;
+    for (requests, cancelled) in
+        [([pause(), pause()], false), ([pause(), cancel()], true), ([cancel(), pause()], true)]
+    {
+        let world = World::new();
+        let mut engine = world.engine();
+        let handle = engine.start(goal(1)).await;
+        let mut work = engine.first_attempt().await;
+        world.store.fail(|call| matches!(call, Call::Append | Call::Renew).then(full));
+        let [first, second] = &requests;
+        let (first, second, ()) = tokio::join!(send(&handle, first), send(&handle, second), async {
+            work.stopped().await;
+            drop(work);
+        });
+        assert_eq!([first, second], [Some(Ok(())), Some(Ok(()))]);
+        world.store.heal();
+        engine.next().await.finish(ended(End::Lost)).await;
+        if cancelled {
+            engine.publish().await;
+        }
+        let phase = handle.result().await.expect("a result").state.phase;
+        assert_eq!(phase == Phase::Cancelled, cancelled, "{requests:?}: {phase:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_insists_need_not_wait_for_a_goal_that_waits() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let handle = engine.start(goal(1)).await;
+    let until = world.now() + Duration::from_secs(3_600);
+    engine.first_attempt().await.finish(ended(End::RateLimited { until: Some(until) })).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.store.fail(|call| matches!(call, Call::Append | Call::Renew).then(full));
+    let asked_at = world.now();
+    handle.pause(PauseReason::Shutdown).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    handle.kill().await;
+    let result = handle.result().await;
+    assert!(matches!(result, Err(EngineError::Store(_))), "{result:?}");
+    assert!(world.now().duration_since(asked_at).as_secs() <= 6);
+    world.store.heal();
+    assert!(matches!(world.record(goal(1).id).await.state.phase, Phase::Limited { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_who_has_held_a_goal_for_long_outlives_a_store_that_fails_for_a_while() {
+    let world = World::new();
+    let mut engine = world.engine();
+    let handle = engine.start(goal(1)).await;
+    let mut work = engine.first_attempt().await;
+    cancel(&handle).await;
+    work.stopped().await;
+    work.finish(ended(End::Cancelled)).await;
+    engine.publish().await;
+    handle.result().await.expect("a result");
+    for unrenewed in [false, true] {
+        let mut held = engine.engine.hold(goal(1).id).await.expect("free");
+        if unrenewed {
+            held.hold_unrenewed().await.expect("held");
+        }
+        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        world.store.fail(|call| (call == Call::Append).then(full));
+        let store = std::sync::Arc::clone(&world.store);
+        let healed = async {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            store.heal();
+        };
+        let (noted, ()) = tokio::join!(held.note(Event::Notice { text: "merged".into() }), healed);
+        noted.expect("recorded");
+        held.give_back().await;
+    }
+}
+
 /// The operator's ways to stop a goal, and the phases after them.
 fn stops() -> [(Event, Phase); 2] {
     let reason = PauseReason::Operator;
