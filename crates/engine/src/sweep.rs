@@ -52,12 +52,7 @@ async fn end_strays(shared: &Shared) {
     let home = shared.home.clone();
     // The goals are looked up after the supervisors: whatever started a supervisor was recorded before.
     for living in spawn_blocking(move || living_supervisors(&home)).await.unwrap_or_default() {
-        let is_stray = match shared.store.load(living.goal).await {
-            Err(StoreError::NotFound(_)) => true,
-            Err(_) => false,
-            Ok(record) => !is_driven(shared, &record) && !may_be_adopted(&record.state, living.attempt),
-        };
-        if is_stray {
+        if is_left(shared, living.goal, |record| !may_be_adopted(&record.state, living.attempt)).await {
             end(&living).await;
         }
     }
@@ -68,12 +63,7 @@ async fn end_left_checks(shared: &Shared) {
     let program = shared.supervisor.clone();
     let living = spawn_blocking(move || supervisors::all(&program).unwrap_or_default()).await;
     for (goal, supervisor) in living.unwrap_or_default() {
-        let is_stray = match shared.store.load(goal).await {
-            Err(StoreError::NotFound(_)) => true,
-            Err(_) => false,
-            Ok(record) => !is_driven(shared, &record) && !has_work(&record.state.phase),
-        };
-        if is_stray {
+        if is_left(shared, goal, |record| !has_work(&record.state.phase)).await {
             let logs = shared.home.goal_logs(goal);
             // What cannot be ended within its time is found again by the next sweep.
             let _ = spawn_blocking(move || {
@@ -82,6 +72,15 @@ async fn end_left_checks(shared: &Shared) {
             })
             .await;
         }
+    }
+}
+
+/// Whether no engine will need what was found of a goal: there is no such goal, or no engine drives it and its record shows it.
+async fn is_left(shared: &Shared, goal: GoalId, shows: impl Fn(&GoalRecord) -> bool) -> bool {
+    match shared.store.load(goal).await {
+        Err(StoreError::NotFound(_)) => true,
+        Err(_) => false,
+        Ok(record) => !is_driven(shared, &record) && shows(&record),
     }
 }
 
@@ -95,12 +94,7 @@ fn has_work(phase: &Phase) -> bool {
 async fn end_baselines(shared: &Shared) {
     let checkouts = named_entries::<BaseCheckout>(&shared.home.verifications());
     for (BaseCheckout(goal), _) in checkouts {
-        let is_left = match shared.store.load(goal).await {
-            Err(StoreError::NotFound(_)) => true,
-            Err(_) => false,
-            Ok(record) => !is_driven(shared, &record),
-        };
-        if is_left {
+        if is_left(shared, goal, |_| true).await {
             // What cannot be removed now stays for the next sweep.
             let _ = baseline::clear(&shared.home, goal).await;
         }
