@@ -10,9 +10,7 @@ use crate::executors::Job;
 
 #[tokio::test(start_paused = true)]
 async fn a_running_attempt_is_adopted_where_its_output_was_recorded_to() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     work.emit_at(notice("one"), RawRef { offset: 0, length: 10 }).await;
     engine.crash(handle).await;
@@ -25,10 +23,9 @@ async fn a_running_attempt_is_adopted_where_its_output_was_recorded_to() {
     assert_eq!((job.read_to, job.started), (10, true));
     adopted.finish(ended(End::Completed)).await;
     engine.checks().await.finish(verdict("t1", true)).await;
-    engine.publish().await;
-    let record = handle.result().await.expect("a result");
-    assert_eq!(record.state.phase, Phase::Done);
-    assert_eq!(record.state.attempts.len(), 1);
+    let state = engine.end_of(handle).await.state;
+    assert_eq!(state.phase, Phase::Done);
+    assert_eq!(state.attempts.len(), 1);
     assert!(
         work.try_to_report(ended(End::Completed)).await.is_err(),
         "nobody listens to the first engine's work"
@@ -37,9 +34,7 @@ async fn a_running_attempt_is_adopted_where_its_output_was_recorded_to() {
 
 #[tokio::test(start_paused = true)]
 async fn a_preparation_and_checks_without_an_outcome_are_repeated() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     assert!(matches!(engine.next().await.job, Job::Prepare(_)));
     engine.crash(handle).await;
 
@@ -53,16 +48,13 @@ async fn a_preparation_and_checks_without_an_outcome_are_repeated() {
     let mut engine = world.engine();
     let handle = engine.resume(goal(1).id).await;
     engine.checks().await.finish(verdict("t1", true)).await;
-    engine.publish().await;
-    let record = handle.result().await.expect("a result");
-    assert_eq!((record.state.phase, record.state.preparations), (Phase::Done, 1));
+    let state = engine.end_of(handle).await.state;
+    assert_eq!((state.phase, state.preparations), (Phase::Done, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_that_was_recorded_reaches_the_adopted_attempt() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let _work = engine.first_attempt().await;
     cancel(&handle).await;
     engine.crash(handle).await;
@@ -72,16 +64,13 @@ async fn a_stop_that_was_recorded_reaches_the_adopted_attempt() {
     let mut adopted = engine.next().await;
     adopted.stopped().await;
     adopted.finish(ended(End::Completed)).await;
-    engine.publish().await;
-    let record = handle.result().await.expect("a result");
-    assert_eq!(record.state.phase, Phase::Cancelled);
+    let state = engine.end_of(handle).await.state;
+    assert_eq!(state.phase, Phase::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_whose_directory_is_gone_is_lost_and_not_started_again() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     let dir = world.home.attempt(goal(1).id, attempt_of(&work).launch.attempt);
     engine.crash(handle).await;

@@ -65,8 +65,7 @@ async fn an_agent_starts_as_soon_as_the_checks_have_run_on_the_base() {
     assert!(world.now().duration_since(before).as_secs() < 10);
     attempt.finish(ended(End::Completed)).await;
     engine.checks().await.finish(verdict("base-tree", true)).await;
-    engine.publish().await;
-    let state = handle.result().await.expect("a result").state;
+    let state = engine.end_of(handle).await.state;
     assert_eq!((state.phase.clone(), state.baseline.met()), (Phase::Done, Some(true)));
     assert_eq!(state.changed(), Some(false), "the candidate has the files of the base");
 }
@@ -89,8 +88,7 @@ async fn an_agent_starts_beside_the_checks_after_ten_seconds_and_a_verdict_waits
     // They were about to report, which is of no use any more.
     base.finish(reached(1, true)).await;
     engine.checks().await.finish(verdict("t1", true)).await;
-    engine.publish().await;
-    let state = handle.result().await.expect("a result").state;
+    let state = engine.end_of(handle).await.state;
     assert_eq!((state.phase.clone(), state.baseline.clone()), (Phase::Done, Baseline::Unknown));
     assert_eq!((state.changed(), notices(&world).await), (Some(true), Vec::new()));
     let log = world.log(goal(1).id).await;
@@ -107,8 +105,7 @@ async fn where_the_base_must_be_red_no_agent_starts_before_it_is_known_to_be() {
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     assert!(engine.is_idle(), "no agent has begun");
     base.finish(reached(1, true)).await;
-    engine.publish().await;
-    let state = handle.result().await.expect("a result").state;
+    let state = engine.end_of(handle).await.state;
     assert_eq!(state.phase, Phase::Failed { reason: FailureReason::GreenBefore });
     assert_eq!(state.attempts, []);
 }
@@ -130,8 +127,7 @@ async fn a_cancelled_goal_leaves_nothing_running_on_its_base() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(engine.is_idle(), "the goal does not end before they are gone");
         drop(base);
-        engine.publish().await;
-        assert_eq!(handle.result().await.expect("a result").state.phase, Phase::Cancelled);
+        assert_eq!(engine.end_of(handle).await.state.phase, Phase::Cancelled);
     }
 }
 
@@ -189,7 +185,6 @@ async fn replaced_checks_are_those_of_the_next_verdict_and_of_the_base() {
     let Job::Check(job) = &work.job else { panic!("not checks") };
     assert_eq!(job.goal.checks, checks);
     work.finish(verdict("t1", true)).await;
-    engine.publish().await;
-    let record = handle.result().await.expect("a result");
+    let record = engine.end_of(handle).await;
     assert_eq!(record.goal.checks, checks);
 }

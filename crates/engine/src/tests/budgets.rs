@@ -24,8 +24,7 @@ async fn no_attempt_starts_beyond_the_budget_of_attempts() {
         engine.attempt().await.finish(ended(End::Completed)).await;
         engine.checks().await.finish(verdict(tree, false)).await;
     }
-    engine.publish().await;
-    assert_eq!(handle.result().await.expect("a result").state.phase, spent(Axis::Attempts));
+    assert_eq!(engine.end_of(handle).await.state.phase, spent(Axis::Attempts));
 }
 
 #[tokio::test(start_paused = true)]
@@ -39,8 +38,7 @@ async fn bad_ends_in_a_row_spend_errors_with_growing_pauses() {
         engine.attempt().await.finish(crashed()).await;
         ends.push(world.now());
     }
-    engine.publish().await;
-    assert_eq!(handle.result().await.expect("a result").state.phase, spent(Axis::Errors));
+    assert_eq!(engine.end_of(handle).await.state.phase, spent(Axis::Errors));
     let pauses: Vec<_> = ends.windows(2).map(|pair| pair[1].duration_since(pair[0])).collect();
     assert!(pauses.is_sorted() && pauses[1] > pauses[0], "{pauses:?}");
 }
@@ -56,8 +54,7 @@ async fn an_attempt_is_stopped_when_the_wall_time_is_over() {
     let passed = Duration::try_from(world.now().duration_since(beginning())).expect("after the beginning");
     assert!(passed >= wall && passed < wall + Duration::from_secs(1), "{passed:?}");
     work.finish(ended(End::Lost)).await;
-    engine.publish().await;
-    assert_eq!(handle.result().await.expect("a result").state.phase, spent(Axis::Wall));
+    assert_eq!(engine.end_of(handle).await.state.phase, spent(Axis::Wall));
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,8 +74,7 @@ async fn a_clock_that_was_set_spends_no_wall_time_and_gives_none() {
         let passed = began.elapsed();
         assert!(passed >= wall && passed < wall + Duration::from_secs(30), "{hours} h: {passed:?}");
         work.finish(ended(End::Lost)).await;
-        engine.publish().await;
-        assert_eq!(handle.result().await.expect("a result").state.phase, spent(Axis::Wall));
+        assert_eq!(engine.end_of(handle).await.state.phase, spent(Axis::Wall));
         let by_ms = hours * 3_600_000;
         assert!(world.log(goal_with(Budget::default()).id).await.contains(&Event::ClockMoved { by_ms }));
     }

@@ -3,19 +3,16 @@
 use towline_core::{End, Event, Phase};
 
 use super::harness::World;
-use super::values::{ended, goal, verdict};
+use super::values::{ended, verdict};
 
 #[tokio::test(start_paused = true)]
 async fn a_goal_whose_checks_fail_gets_another_attempt_and_is_done_when_they_pass() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     engine.first_attempt().await.finish(ended(End::Completed)).await;
     engine.checks().await.finish(verdict("t1", false)).await;
     engine.attempt().await.finish(ended(End::Completed)).await;
     engine.checks().await.finish(verdict("t2", true)).await;
-    engine.publish().await;
-    let record = handle.result().await.expect("a result");
+    let record = engine.end_of(handle).await;
     assert_eq!(record.state.phase, Phase::Done);
     assert_eq!(record.state.attempts.len(), 2);
     assert_eq!(record.lease, None);

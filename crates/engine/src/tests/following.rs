@@ -7,7 +7,7 @@ use towline_store::{Store, StoreError};
 
 use super::faulty_store::Call;
 use super::harness::{Work, World};
-use super::values::{goal, notice};
+use super::values::notice;
 use crate::feed::Events;
 use crate::following::follow;
 use crate::live::LiveMessage;
@@ -37,9 +37,7 @@ fn message(number: u64, text: &str) -> LiveMessage {
 
 #[tokio::test(start_paused = true)]
 async fn events_come_from_the_append_without_reading_the_store() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     let mut events = handle.events(Seq(0));
     work.emit(notice("before")).await;
@@ -59,9 +57,7 @@ async fn events_come_from_the_append_without_reading_the_store() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_follower_misses_nothing_and_gets_nothing_twice() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     let mut events = handle.events(Seq(0));
     work.emit(notice("first")).await;
@@ -79,9 +75,7 @@ async fn a_slow_follower_misses_nothing_and_gets_nothing_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn what_an_agent_writes_is_seen_before_it_is_stored_and_never_stored_in_pieces() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     let mut live = handle.live();
     write(&work, "Let me ").await;
@@ -104,9 +98,7 @@ async fn what_an_agent_writes_is_seen_before_it_is_stored_and_never_stored_in_pi
 
 #[tokio::test]
 async fn a_follower_at_the_socket_gets_events_and_the_message_that_is_being_written() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     let record = world.record(handle.id).await;
     let store = Arc::clone(&world.store) as Arc<dyn Store>;

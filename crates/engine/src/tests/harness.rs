@@ -18,7 +18,7 @@ use towline_process::SupervisorProgram;
 use towline_store::{GoalRecord, MemoryStore, Store};
 
 use super::faulty_store::FaultyStore;
-use super::values::{beginning, prepared, session};
+use super::values::{beginning, goal, prepared, session};
 use crate::attempt;
 use crate::clock::{Alarm, Clock};
 use crate::engine::{Engine, EngineSettings, Shared};
@@ -90,6 +90,14 @@ impl World {
         let clock =
             Arc::new(PausedClock { since: Instant::now(), set_by: Arc::default(), was_set: Arc::default() });
         Self { home, store, clock, _dir: dir }
+    }
+
+    /// A state directory, an engine, and a goal that it has just started.
+    pub(super) async fn with_goal() -> (Self, PlayedEngine, Handle) {
+        let world = Self::new();
+        let engine = world.engine();
+        let handle = engine.start(goal(1)).await;
+        (world, engine, handle)
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -226,6 +234,12 @@ impl PlayedEngine {
     pub(super) async fn publish(&mut self) {
         let work = self.next().await;
         assert!(matches!(work.job, Job::Publish(_)), "not the end of a goal");
+    }
+
+    /// What becomes of a goal that has ended.
+    pub(super) async fn end_of(&mut self, handle: Handle) -> GoalRecord {
+        self.publish().await;
+        handle.result().await.expect("a result")
     }
 }
 

@@ -15,9 +15,7 @@ use crate::news::StopLevel;
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_renewed_as_long_as_the_goal_is_driven() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let _handle = engine.start(goal(1)).await;
+    let (world, mut engine, _handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     tokio::time::sleep(Duration::from_secs(300)).await;
     let lease = world.record(goal(1).id).await.lease.expect("a lease");
@@ -31,9 +29,7 @@ async fn a_lease_is_renewed_as_long_as_the_goal_is_driven() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fenced_driver_changes_nothing_and_stops_nothing() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     let holder = world.record(goal(1).id).await.lease.expect("a lease").worker;
     let (other, now) = (WorkerName("other".into()), world.now());
@@ -53,9 +49,7 @@ async fn a_fenced_driver_changes_nothing_and_stops_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_driver_that_lost_its_lease_notices_at_the_next_renewal() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     let holder = world.record(goal(1).id).await.lease.expect("a lease").worker;
     let (other, now) = (WorkerName("other".into()), world.now());
@@ -68,9 +62,7 @@ async fn a_driver_that_lost_its_lease_notices_at_the_next_renewal() {
 
 #[tokio::test(start_paused = true)]
 async fn a_goal_that_ended_after_it_was_looked_up_is_not_driven_again() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     engine.first_attempt().await.finish(ended(End::Completed)).await;
     let before = world.record(goal(1).id).await;
     engine.checks().await.finish(verdict("t1", true)).await;
@@ -88,9 +80,7 @@ async fn a_goal_that_ended_after_it_was_looked_up_is_not_driven_again() {
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_set_takes_no_goal_from_a_living_engine() {
     for hours in [2, -2] {
-        let world = World::new();
-        let mut engine = world.engine();
-        let _handle = engine.start(goal(1)).await;
+        let (world, mut engine, _handle) = World::with_goal().await;
         let work = engine.first_attempt().await;
         world.set_clock(SignedDuration::from_hours(hours));
         let other = world.engine();
@@ -104,9 +94,7 @@ async fn a_clock_that_was_set_takes_no_goal_from_a_living_engine() {
 
 #[tokio::test(start_paused = true)]
 async fn the_lease_of_a_dead_engine_does_not_outlive_it_when_the_clock_was_set_back() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let _work = engine.first_attempt().await;
     engine.crash(handle).await;
     world.set_clock(SignedDuration::from_hours(-2));
@@ -119,9 +107,7 @@ async fn the_lease_of_a_dead_engine_does_not_outlive_it_when_the_clock_was_set_b
 
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_lives_and_renews_nothing_loses_its_lease() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let _work = engine.first_attempt().await;
     handle.crash().await;
     tokio::time::sleep(Duration::from_secs(70)).await;
@@ -132,9 +118,7 @@ async fn an_engine_that_lives_and_renews_nothing_loses_its_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_set_does_not_shorten_the_wait_for_the_store() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let _handle = engine.start(goal(1)).await;
+    let (world, mut engine, _handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     world
         .store

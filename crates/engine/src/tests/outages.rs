@@ -22,9 +22,7 @@ async fn answer(engine: &mut PlayedEngine) {
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_of_two_hours_is_waited_out_and_the_next_try_is_at_most_five_minutes_away() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     engine.prepare().await;
     let mut longest = Duration::ZERO;
     while world.now() < beginning() + Duration::from_secs(2 * 3_600) {
@@ -45,9 +43,7 @@ async fn an_outage_of_two_hours_is_waited_out_and_the_next_try_is_at_most_five_m
 
 #[tokio::test(start_paused = true)]
 async fn the_operator_ends_the_wait() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     engine.prepare().await;
     for _ in 0..10 {
         engine.attempt().await.finish(unreachable()).await;
@@ -59,6 +55,5 @@ async fn the_operator_ends_the_wait() {
     assert_eq!(attempt_of(&work).launch.attempt.get(), 11);
     work.finish(ended(End::Completed)).await;
     engine.checks().await.finish(verdict("t1", true)).await;
-    engine.publish().await;
-    assert_eq!(handle.result().await.expect("a result").state.phase, Phase::Done);
+    assert_eq!(engine.end_of(handle).await.state.phase, Phase::Done);
 }

@@ -98,9 +98,8 @@ async fn a_broken_configuration_holds_its_own_goal_until_it_is_fixed() {
     let work = engine.first_attempt().await;
 
     let broken = engine.start(goal_of(2, "/two")).await;
-    engine.publish().await;
-    let record = broken.result().await.expect("a result");
-    assert_eq!((record.state.phase, record.state.attempts.len()), (held(), 0));
+    let state = engine.end_of(broken).await.state;
+    assert_eq!((state.phase, state.attempts.len()), (held(), 0));
 
     projects.set("/two", "");
     let retry = Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None };
@@ -112,8 +111,7 @@ async fn a_broken_configuration_holds_its_own_goal_until_it_is_fixed() {
 
     work.finish(ended(End::Completed)).await;
     engine.checks().await.finish(verdict("t1", true)).await;
-    engine.publish().await;
-    assert_eq!(other.result().await.expect("a result").state.phase, Phase::Done);
+    assert_eq!(engine.end_of(other).await.state.phase, Phase::Done);
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,8 +124,7 @@ async fn a_configuration_that_breaks_later_costs_no_attempt_and_loses_no_work() 
     let work = engine.first_attempt().await;
     projects.break_all();
     work.finish(ended(End::Completed)).await;
-    engine.publish().await;
-    assert_eq!(handle.result().await.expect("a result").state.phase, held(), "before the checks");
+    assert_eq!(engine.end_of(handle).await.state.phase, held(), "before the checks");
 
     projects.set("/one", "");
     let retry = || Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None };
@@ -136,10 +133,9 @@ async fn a_configuration_that_breaks_later_costs_no_attempt_and_loses_no_work() 
     assert!(matches!(work.job, Job::Check(_)), "the work is checked first");
     projects.break_all();
     work.finish(verdict("t1", false)).await;
-    engine.publish().await;
-    let record = handle.result().await.expect("a result");
-    assert_eq!(record.state.phase, held(), "before the next attempt");
-    assert_eq!(record.state.attempts_spent(), 1);
+    let state = engine.end_of(handle).await.state;
+    assert_eq!(state.phase, held(), "before the next attempt");
+    assert_eq!(state.attempts_spent(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,8 +149,7 @@ async fn checks_on_a_base_that_cannot_run_are_reported() {
     let preparation = engine.next().await;
     projects.break_all();
     preparation.finish(super::values::prepared()).await;
-    engine.publish().await;
-    let record = handle.result().await.expect("a result");
-    let Phase::Escalated { reason } = record.state.phase else { panic!("{:?}", record.state.phase) };
+    let state = engine.end_of(handle).await.state;
+    let Phase::Escalated { reason } = state.phase else { panic!("{:?}", state.phase) };
     assert!(reason.to_string().contains(ERROR), "{reason}");
 }

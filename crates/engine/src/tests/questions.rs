@@ -15,9 +15,7 @@ fn chosen(answer: &str) -> Reply {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_reaches_the_agent_that_waits_for_it() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let mut work = engine.first_attempt().await;
     work.emit(AgentEvent::Asked(question())).await;
     let phase = world.record(goal(1).id).await.state.phase;
@@ -37,9 +35,7 @@ async fn an_answer_reaches_the_agent_that_waits_for_it() {
 
 #[tokio::test(start_paused = true)]
 async fn at_its_deadline_a_question_is_answered_by_its_default() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let _handle = engine.start(goal(1)).await;
+    let (world, mut engine, _handle) = World::with_goal().await;
     let mut work = engine.first_attempt().await;
     let patience = Duration::from_secs(300);
     let ask = Ask { default: Some("red".into()), patience: Some(patience), ..question() };
@@ -56,9 +52,7 @@ async fn at_its_deadline_a_question_is_answered_by_its_default() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_to_an_agent_that_has_ended_is_in_the_next_prompt() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (_world, mut engine, handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     work.emit(AgentEvent::Asked(Ask { request: None, ..question() })).await;
     work.finish(ended(End::Completed)).await;

@@ -3,86 +3,69 @@
 use towline_core::{End, Event, FailureReason, Phase};
 
 use super::harness::{World, cancel};
-use super::values::{ended, goal, verdict};
+use super::values::{ended, verdict};
 use crate::news::StopLevel;
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_completes_while_it_is_stopped_is_cancelled_and_not_checked() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (_world, mut engine, handle) = World::with_goal().await;
     let mut work = engine.first_attempt().await;
     cancel(&handle).await;
     assert_eq!(work.stopped().await, StopLevel::Stop);
     work.finish(ended(End::Completed)).await;
-    engine.publish().await;
-    let record = handle.result().await.expect("a result");
-    assert_eq!(record.state.phase, Phase::Cancelled);
-    assert_eq!(record.state.attempts[0].end, Some(End::Cancelled));
+    let state = engine.end_of(handle).await.state;
+    assert_eq!(state.phase, Phase::Cancelled);
+    assert_eq!(state.attempts[0].end, Some(End::Cancelled));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_after_an_attempt_has_ended_stops_its_checks() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (_world, mut engine, handle) = World::with_goal().await;
     engine.first_attempt().await.finish(ended(End::Completed)).await;
     cancel(&handle).await;
     let mut checks = engine.checks().await;
     assert_eq!(checks.stopped().await, StopLevel::Stop);
     checks.finish(Event::Stopped).await;
-    engine.publish().await;
-    let record = handle.result().await.expect("a result");
-    assert_eq!(record.state.phase, Phase::Cancelled);
-    assert_eq!(record.state.attempts[0].end, Some(End::Completed));
+    let state = engine.end_of(handle).await.state;
+    assert_eq!(state.phase, Phase::Cancelled);
+    assert_eq!(state.attempts[0].end, Some(End::Completed));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_verdict_on_stopped_checks_does_not_end_the_goal_as_done() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (_world, mut engine, handle) = World::with_goal().await;
     engine.first_attempt().await.finish(ended(End::Completed)).await;
     let checks = engine.checks().await;
     cancel(&handle).await;
     checks.finish(verdict("t1", true)).await;
-    engine.publish().await;
-    let record = handle.result().await.expect("a result");
-    assert_eq!(record.state.phase, Phase::Cancelled);
+    let state = engine.end_of(handle).await.state;
+    assert_eq!(state.phase, Phase::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_after_a_verdict_is_refused() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (_world, mut engine, handle) = World::with_goal().await;
     engine.first_attempt().await.finish(ended(End::Completed)).await;
     engine.checks().await.finish(verdict("t1", true)).await;
     let refused = handle.steerer().send(Event::CancelRequested).await;
     assert!(matches!(refused, Some(Err(_)) | None), "{refused:?}");
-    engine.publish().await;
-    assert_eq!(handle.result().await.expect("a result").state.phase, Phase::Done);
+    assert_eq!(engine.end_of(handle).await.state.phase, Phase::Done);
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_insists_has_the_attempt_ended_at_once() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (_world, mut engine, handle) = World::with_goal().await;
     let mut work = engine.first_attempt().await;
     cancel(&handle).await;
     handle.kill().await;
     work.control.stop.wait_for(|level| *level == StopLevel::Kill).await.expect("a driver");
     work.finish(ended(End::Lost)).await;
-    engine.publish().await;
-    assert_eq!(handle.result().await.expect("a result").state.phase, Phase::Cancelled);
+    assert_eq!(engine.end_of(handle).await.state.phase, Phase::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_preparation_that_fails_while_it_is_stopped_is_cancelled() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (_world, mut engine, handle) = World::with_goal().await;
     let mut work = engine.next().await;
     cancel(&handle).await;
     work.stopped().await;

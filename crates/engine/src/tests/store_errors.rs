@@ -69,16 +69,13 @@ async fn an_agent_outlives_a_store_that_fails_for_a_while() {
         assert!(report.starts_with("nothing could be stored for ") && report.ends_with(&error().to_string()));
         work.finish(ended(End::Completed)).await;
         engine.checks().await.finish(verdict("t1", true)).await;
-        engine.publish().await;
-        assert_eq!(handle.result().await.expect("a result").state.phase, Phase::Done);
+        assert_eq!(engine.end_of(handle).await.state.phase, Phase::Done);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_agent_outlives_thirty_seconds_without_renewals() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let _handle = engine.start(goal(1)).await;
+    let (world, mut engine, _handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     world.store.fail(|call| (call == Call::Renew).then(locked));
     tokio::time::sleep(Duration::from_secs(50)).await;
@@ -92,9 +89,7 @@ async fn a_silent_agent_outlives_thirty_seconds_without_renewals() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_more_is_taken_in_while_the_store_fails() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let _handle = engine.start(goal(1)).await;
+    let (world, mut engine, _handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     world.store.fail(|call| (call == Call::Append).then(full));
     let flood = async {
@@ -113,9 +108,7 @@ async fn nothing_more_is_taken_in_while_the_store_fails() {
 #[tokio::test(start_paused = true)]
 async fn when_the_lease_has_expired_the_agent_is_left_to_the_next_engine() {
     for silent in [false, true] {
-        let world = World::new();
-        let mut engine = world.engine();
-        let handle = engine.start(goal(1)).await;
+        let (world, mut engine, handle) = World::with_goal().await;
         let work = engine.first_attempt().await;
         let began = world.now();
         world.store.fail(|call| matches!(call, Call::Append | Call::Renew).then(full));
@@ -137,9 +130,7 @@ async fn when_the_lease_has_expired_the_agent_is_left_to_the_next_engine() {
 
 #[tokio::test(start_paused = true)]
 async fn a_driver_that_was_fenced_while_the_store_failed_records_nothing() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     let holder = world.record(goal(1).id).await.lease.expect("a lease").worker;
     world.store.fail(|call| (call == Call::Append).then(full));
@@ -157,9 +148,7 @@ async fn a_driver_that_was_fenced_while_the_store_failed_records_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn an_append_that_took_effect_and_reported_an_error_is_not_repeated() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let _handle = engine.start(goal(1)).await;
+    let (world, mut engine, _handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     let mut is_first = true;
     world.store.fail_after(move |call| {
@@ -174,9 +163,7 @@ async fn an_append_that_took_effect_and_reported_an_error_is_not_repeated() {
 async fn a_stop_ends_the_agent_although_it_cannot_be_recorded() {
     for (stop, phase) in stops() {
         for is_noticed in [false, true] {
-            let world = World::new();
-            let mut engine = world.engine();
-            let handle = engine.start(goal(1)).await;
+            let (world, mut engine, handle) = World::with_goal().await;
             let mut work = engine.first_attempt().await;
             world.store.fail(|call| matches!(call, Call::Append | Call::Renew).then(full));
             if is_noticed {
@@ -209,9 +196,7 @@ async fn a_stop_ends_the_agent_although_it_cannot_be_recorded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_does_not_wait_for_a_store_that_does_not_answer() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let mut work = engine.first_attempt().await;
     let lock = world.store.hang().await;
     let asked_at = world.now();
@@ -229,9 +214,7 @@ async fn a_stop_does_not_wait_for_a_store_that_does_not_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_that_was_never_recorded_leaves_a_goal_that_one_command_continues() {
     for insists in [false, true] {
-        let world = World::new();
-        let mut engine = world.engine();
-        let handle = engine.start(goal(1)).await;
+        let (world, mut engine, handle) = World::with_goal().await;
         let mut work = engine.first_attempt().await;
         world.store.fail(|call| matches!(call, Call::Append | Call::Renew).then(locked));
         handle.pause(PauseReason::Shutdown).await;
@@ -263,9 +246,7 @@ async fn a_stop_that_was_never_recorded_leaves_a_goal_that_one_command_continues
 #[tokio::test(start_paused = true)]
 async fn checks_and_setup_are_stopped_although_it_cannot_be_recorded() {
     for checks in [false, true] {
-        let world = World::new();
-        let mut engine = world.engine();
-        let handle = engine.start(goal(1)).await;
+        let (world, mut engine, handle) = World::with_goal().await;
         let mut work = if checks {
             engine.first_attempt().await.finish(ended(End::Completed)).await;
             engine.checks().await
@@ -278,16 +259,13 @@ async fn checks_and_setup_are_stopped_although_it_cannot_be_recorded() {
         drop(work);
         world.store.heal();
         engine.next().await.finish(Event::Stopped).await;
-        engine.publish().await;
-        assert_eq!(handle.result().await.expect("a result").state.phase, Phase::Cancelled);
+        assert_eq!(engine.end_of(handle).await.state.phase, Phase::Cancelled);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_is_being_stopped_when_the_store_fails_is_ended() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let mut work = engine.first_attempt().await;
     cancel(&handle).await;
     assert_eq!(work.stopped().await, StopLevel::Stop);
@@ -297,8 +275,7 @@ async fn an_agent_that_is_being_stopped_when_the_store_fails_is_ended() {
     drop(work);
     world.store.heal();
     engine.next().await.finish(ended(End::Lost)).await;
-    engine.publish().await;
-    assert_eq!(handle.result().await.expect("a result").state.phase, Phase::Cancelled);
+    assert_eq!(engine.end_of(handle).await.state.phase, Phase::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]
@@ -308,9 +285,7 @@ async fn of_several_stops_that_could_not_be_recorded_a_cancel_counts() {
     for (requests, cancelled) in
         [([pause(), pause()], false), ([pause(), cancel()], true), ([cancel(), pause()], true)]
     {
-        let world = World::new();
-        let mut engine = world.engine();
-        let handle = engine.start(goal(1)).await;
+        let (world, mut engine, handle) = World::with_goal().await;
         let mut work = engine.first_attempt().await;
         world.store.fail(|call| matches!(call, Call::Append | Call::Renew).then(full));
         let [first, second] = &requests;
@@ -331,9 +306,7 @@ async fn of_several_stops_that_could_not_be_recorded_a_cancel_counts() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_insists_need_not_wait_for_a_goal_that_waits() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let until = world.now() + Duration::from_secs(3_600);
     engine.first_attempt().await.finish(ended(End::RateLimited { until: Some(until) })).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -351,9 +324,7 @@ async fn whoever_insists_need_not_wait_for_a_goal_that_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn an_operator_who_has_held_a_goal_for_long_outlives_a_store_that_fails_for_a_while() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let mut work = engine.first_attempt().await;
     cancel(&handle).await;
     work.stopped().await;
@@ -390,9 +361,7 @@ async fn send(handle: &Handle, event: &Event) -> Option<Result<(), Illegal>> {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_for_good_ends_the_agent() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let mut work = engine.first_attempt().await;
     world.store.fail(|call| (call == Call::Append).then(damaged));
     work.send(notice("more")).await;

@@ -45,9 +45,7 @@ async fn an_idle_engine_with_a_thousand_waiting_goals_does_nothing_at_all() {
 
 #[tokio::test(start_paused = true)]
 async fn a_goal_that_waits_is_reached_by_requests_and_its_handle_shows_what_follows() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let mut events = handle.events(Seq(0));
     engine.first_attempt().await.finish(crashed()).await;
     tokio::time::sleep(Duration::from_millis(1)).await;
@@ -70,9 +68,7 @@ async fn a_goal_that_waits_is_reached_by_requests_and_its_handle_shows_what_foll
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_makes_no_sense_is_refused_and_the_goal_waits_on() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (_world, mut engine, handle) = World::with_goal().await;
     engine.first_attempt().await.finish(crashed()).await;
     let answer = Event::Answered {
         question: QuestionNo(7),
@@ -86,9 +82,7 @@ async fn a_request_that_makes_no_sense_is_refused_and_the_goal_waits_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_is_set_wakes_what_is_due() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let _handle = engine.start(goal(1)).await;
+    let (world, mut engine, _handle) = World::with_goal().await;
     let until = world.now() + DAY;
     engine.first_attempt().await.finish(ended(End::RateLimited { until: Some(until) })).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -103,9 +97,7 @@ async fn a_clock_that_is_set_wakes_what_is_due() {
 
 #[tokio::test(start_paused = true)]
 async fn a_goal_that_waits_belongs_to_its_engine_as_long_as_that_lives() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let _handle = engine.start(goal(1)).await;
+    let (world, mut engine, _handle) = World::with_goal().await;
     let work = engine.first_attempt().await;
     work.emit(AgentEvent::Asked(Ask { request: None, ..super::values::question() })).await;
     work.finish(ended(End::Completed)).await;
@@ -125,9 +117,7 @@ async fn a_goal_that_waits_belongs_to_its_engine_as_long_as_that_lives() {
 
 #[tokio::test(start_paused = true)]
 async fn a_waiting_goal_ends_when_the_state_directory_is_removed() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+    let (world, mut engine, handle) = World::with_goal().await;
     let until = world.now() + DAY;
     engine.first_attempt().await.finish(ended(End::RateLimited { until: Some(until) })).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
