@@ -2,9 +2,6 @@
 //!
 //! Everything here is stored in session files as well, so a change of a name is a change of their format.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,31 +22,6 @@ pub enum WireFormat {
 impl WireFormat {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::OpenaiResponses, Self::OpenaiChat, Self::Gemini, Self::Anthropic];
-
-    /// The name used on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OpenaiResponses => "openai-responses",
-            Self::OpenaiChat => "openai-chat",
-            Self::Gemini => "gemini",
-            Self::Anthropic => "anthropic",
-        }
-    }
-}
-
-impl fmt::Display for WireFormat {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-
-impl FromStr for WireFormat {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|format| format.name() == text).ok_or(())
-    }
 }
 
 /// What a model is asked.

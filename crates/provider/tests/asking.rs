@@ -64,11 +64,15 @@ async fn words_come_as_they_are_written_and_no_token_is_counted_twice() {
 
         let answer = answer.expect("an answer");
         let words = ["All ", "done, ", "Jürgen"].map(|word| Delta::Text(word.into()));
-        assert_eq!(deltas, words, "{format}");
-        assert_eq!((answer.message.text.as_str(), answer.stop), ("All done, Jürgen", Stop::Done), "{format}");
-        assert_eq!(answer.usage, in_our_words(server.reported_usage()), "{format}");
-        assert_eq!(answer.usage.context(), 48, "{format}");
-        assert_eq!(server.turns()[0].prompt_text(), "hello", "{format}");
+        assert_eq!(deltas, words, "{format:?}");
+        assert_eq!(
+            (answer.message.text.as_str(), answer.stop),
+            ("All done, Jürgen", Stop::Done),
+            "{format:?}"
+        );
+        assert_eq!(answer.usage, in_our_words(server.reported_usage()), "{format:?}");
+        assert_eq!(answer.usage.context(), 48, "{format:?}");
+        assert_eq!(server.turns()[0].prompt_text(), "hello", "{format:?}");
     }
 }
 
@@ -96,12 +100,12 @@ async fn the_key_goes_into_the_header_of_each_format_and_nowhere_else() {
             .filter(|(_, value)| value.contains(KEY))
             .map(|(name, _)| name.as_str())
             .collect();
-        assert_eq!(holding, [name], "{format}");
-        assert_eq!(requests[0].header(name), Some(value), "{format}");
-        assert_eq!(requests[1].header(name), None, "{format}");
+        assert_eq!(holding, [name], "{format:?}");
+        assert_eq!(requests[0].header(name), Some(value), "{format:?}");
+        assert_eq!(requests[1].header(name), None, "{format:?}");
         let elsewhere =
             requests.iter().map(|request| format!("{}{}{}", request.path, request.query, request.body));
-        assert!(elsewhere.into_iter().all(|text| !text.contains(KEY)), "{format}");
+        assert!(elsewhere.into_iter().all(|text| !text.contains(KEY)), "{format:?}");
         let version = (format == WireFormat::Anthropic).then_some("2023-06-01");
         assert_eq!(requests[0].header("anthropic-version"), version);
     }
@@ -121,11 +125,11 @@ async fn calls_are_answered_by_their_results_in_the_next_question() {
         let mut items = vec![user("work, please")];
 
         let model_message = ask(&client, &items).await.0.expect("an answer").message;
-        assert_eq!(model_message.text, "Trying.", "{format}");
+        assert_eq!(model_message.text, "Trying.", "{format:?}");
         let made: Vec<(&str, &Value)> =
             model_message.calls.iter().map(|call| (call.name.as_str(), &call.input)).collect();
-        assert_eq!(made, [("run", &inputs[0]), ("run", &inputs[1])], "{format}");
-        assert_ne!(model_message.calls[0].id, model_message.calls[1].id, "{format}");
+        assert_eq!(made, [("run", &inputs[0]), ("run", &inputs[1])], "{format:?}");
+        assert_ne!(model_message.calls[0].id, model_message.calls[1].id, "{format:?}");
 
         let result = |call: &Call, output: &str, failed| CallResult {
             id: call.id.clone(),
@@ -140,7 +144,7 @@ async fn calls_are_answered_by_their_results_in_the_next_question() {
         let expected: Vec<_> = model_message.calls.iter().map(|call| call.id.clone()).collect();
         items.extend([Item::Model(model_message), Item::Results { results }]);
         let (answer, _) = ask(&client, &items).await;
-        assert_eq!(answer.expect("an answer").message.text, "Finished.", "{format}");
+        assert_eq!(answer.expect("an answer").message.text, "Finished.", "{format:?}");
 
         let sent = server.turns()[1].tool_results();
         let sent: Vec<_> =
@@ -150,7 +154,7 @@ async fn calls_are_answered_by_their_results_in_the_next_question() {
             (expected[0].clone(), "a b".to_owned(), false),
             (expected[1].clone(), "Error: no".to_owned(), has_error_flag),
         ];
-        assert_eq!(sent, expected, "{format}");
+        assert_eq!(sent, expected, "{format:?}");
     }
 }
 
@@ -171,13 +175,13 @@ async fn a_conversation_goes_on_in_another_format() {
 
         let (answer, _) = ask(&client(&server, second), &items).await;
 
-        assert_eq!(answer.expect("an answer").message.text, "Finished.", "{first} then {second}");
+        assert_eq!(answer.expect("an answer").message.text, "Finished.", "{first:?} then {second:?}");
         let turn = server.turns().pop().expect("a turn");
         assert!(
             turn.all_text().contains("work") && turn.all_text().contains("seen"),
-            "{first} then {second}"
+            "{first:?} then {second:?}"
         );
-        assert!(turn.prompt_text().ends_with("and now?"), "{first} then {second}");
+        assert!(turn.prompt_text().ends_with("and now?"), "{first:?} then {second:?}");
     }
 }
 
@@ -206,21 +210,21 @@ async fn refusals_have_a_class_a_status_and_the_providers_words() {
             assert_eq!(
                 (error.class, error.status, error.until),
                 (class, Some(status), None),
-                "{format} {error}"
+                "{format:?} {error}"
             );
             assert!(
                 error.message.contains(words) && error.message.starts_with("127.0.0.1:"),
-                "{format} {error}"
+                "{format:?} {error}"
             );
             assert_eq!(
                 (deltas, server.requests().len()),
                 (Vec::new(), 1),
-                "{format}: one question is one request"
+                "{format:?}: one question is one request"
             );
         }
         let server = ModelServer::start(Rule::always().reply(Reply::overloaded()));
         let error = ask(&client(&server, format), &[user("hello")]).await.0.expect_err("a refusal");
-        assert_eq!(error.class, ErrorClass::Server, "{format} {error}");
+        assert_eq!(error.class, ErrorClass::Server, "{format:?} {error}");
     }
 }
 
@@ -235,7 +239,7 @@ async fn a_limit_reports_until_when_it_holds() {
         let range = before + 600..=seconds_now() + 600;
         assert!(
             error.class == ErrorClass::Limited && range.contains(&until),
-            "{format}: {until} in {range:?}"
+            "{format:?}: {until} in {range:?}"
         );
     }
 }
@@ -252,8 +256,8 @@ async fn an_error_within_a_stream_has_the_class_of_its_code() {
         for (code, class) in cases {
             let server = ModelServer::start(Rule::always().reply(Reply::failed_stream(code, "it is so")));
             let error = ask(&client(&server, format), &[user("hello")]).await.0.expect_err("a failure");
-            assert_eq!((error.class, error.status), (class, None), "{format} {error}");
-            assert!(error.message.contains("it is so"), "{format} {error}");
+            assert_eq!((error.class, error.status), (class, None), "{format:?} {error}");
+            assert!(error.message.contains("it is so"), "{format:?} {error}");
         }
     }
 }
@@ -272,7 +276,7 @@ async fn a_stream_that_is_cut_is_no_answer() {
             let broke_off = matches!(error.class, ErrorClass::CutOff | ErrorClass::Network);
             assert!(
                 broke_off && (events == 0 || error.class == ErrorClass::CutOff),
-                "{format} {events}: {error:?}"
+                "{format:?} {events}: {error:?}"
             );
         }
     }
@@ -288,9 +292,9 @@ async fn a_silent_provider_is_given_up_on_in_time() {
             let begun = Instant::now();
             let error =
                 ask(&client_of(&server, format, timeouts), &[user("hello")]).await.0.expect_err("silence");
-            assert_eq!(error.class, ErrorClass::Network, "{format} {error}");
-            assert!(error.message.contains("sent nothing for 100ms"), "{format} {error}");
-            assert!(begun.elapsed() < SOON, "{format}");
+            assert_eq!(error.class, ErrorClass::Network, "{format:?} {error}");
+            assert!(error.message.contains("sent nothing for 100ms"), "{format:?} {error}");
+            assert!(begun.elapsed() < SOON, "{format:?}");
         }
     }
 }
@@ -375,8 +379,8 @@ async fn a_client_goes_on_after_a_question_that_was_dropped() {
             () = arrival(&server) => {}
         }
         let (answer, _) = ask(&client, &items).await;
-        assert_eq!(answer.expect("an answer").message.text, "here I am", "{format}");
-        assert_eq!(server.requests().len(), 2, "{format}");
+        assert_eq!(answer.expect("an answer").message.text, "here I am", "{format:?}");
+        assert_eq!(server.requests().len(), 2, "{format:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::calls::{arguments, as_object};
 use super::lawful::lawful;
-use super::{Decode, OnDelta, Posted, Trouble, Words, list_of, parsed, text_of, think};
+use super::{Decode, OnDelta, Posted, Trouble, Words, list_of, no_complaint, parsed, text_of, think};
 use crate::complaint::Complaint;
 use crate::{Answer, Call, CallResult, Item, ModelMessage, Native, Question, Stop, Usage, WireFormat};
 
@@ -121,9 +121,7 @@ impl Decode for Decoder {
     }
 
     fn whole(&mut self, body: &Value, on_delta: OnDelta<'_>) -> Result<(), Trouble> {
-        if let Some(complaint) = Complaint::in_body(body) {
-            return Err(Trouble::Complaint(complaint));
-        }
+        no_complaint(body)?;
         self.count(&body["usage"]);
         for block in list_of(body, "content") {
             self.begin_block(&json!({"content_block": block}), on_delta);

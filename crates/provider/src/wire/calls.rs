@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::Item;
 
 /// Gives every call an id that no other call of the conversation has.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct CallIds {
     taken: HashSet<String>,
     /// Made ids begin with the length of the conversation, so that the same answer gets the same ids.

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use super::calls::{CallIds, as_object};
 use super::lawful::lawful;
-use super::{Decode, OnDelta, Posted, Trouble, Words, list_of, parsed, text_of, think};
-use crate::complaint::Complaint;
+use super::{Decode, OnDelta, Posted, Trouble, Words, list_of, no_complaint, parsed, text_of, think};
 use crate::{Answer, Call, CallResult, Item, ModelMessage, Native, Question, Stop, Usage, WireFormat};
 
 const SIGNATURE: &str = "thoughtSignature";
@@ -87,7 +86,7 @@ fn response_part(result: &CallResult, unknown: &HashSet<String>) -> Value {
 }
 
 /// Reads an answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Decoder {
     ids: CallIds,
     words: Words,
@@ -125,20 +124,11 @@ impl Decode for Decoder {
 impl Decoder {
     /// Reads the answer to a conversation of `items`.
     pub(super) fn new(items: &[Item]) -> Self {
-        Self {
-            ids: CallIds::of(items),
-            words: Words::default(),
-            parts: Vec::new(),
-            calls: Vec::new(),
-            usage: Usage::default(),
-            stop: None,
-        }
+        Self { ids: CallIds::of(items), ..Self::default() }
     }
 
     fn chunk(&mut self, chunk: &Value, on_delta: OnDelta<'_>) -> Result<(), Trouble> {
-        if let Some(complaint) = Complaint::in_body(chunk) {
-            return Err(Trouble::Complaint(complaint));
-        }
+        no_complaint(chunk)?;
         if chunk["usageMetadata"].is_object() {
             self.usage = usage(&chunk["usageMetadata"]);
         }
@@ -149,13 +139,10 @@ impl Decoder {
         for part in list_of(&candidate["content"], "parts") {
             self.part(part, on_delta);
         }
-        match candidate["finishReason"].as_str() {
-            None => Ok(()),
-            Some(reason) => {
-                self.stop = Some(stop(reason, candidate)?);
-                Ok(())
-            }
+        if let Some(reason) = candidate["finishReason"].as_str() {
+            self.stop = Some(stop(reason, candidate)?);
         }
+        Ok(())
     }
 
     fn part(&mut self, part: &Value, on_delta: OnDelta<'_>) {

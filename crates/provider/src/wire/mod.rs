@@ -80,6 +80,11 @@ fn parsed(data: &str) -> Result<Value, Trouble> {
         .map_err(|error| Trouble::Unreadable(format!("it sent an event that is no JSON ({error})")))
 }
 
+/// Refuses a body that holds an error instead of an answer.
+fn no_complaint(body: &Value) -> Result<(), Trouble> {
+    Complaint::in_body(body).map_or(Ok(()), |complaint| Err(Trouble::Complaint(complaint)))
+}
+
 /// The text at `field`, empty where there is none.
 fn text_of<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use super::calls::{CallIds, arguments, as_object};
 use super::lawful::lawful;
-use super::{Decode, OnDelta, Posted, Trouble, Words, list_of, parsed, text_of, think};
-use crate::complaint::Complaint;
+use super::{Decode, OnDelta, Posted, Trouble, Words, list_of, no_complaint, parsed, text_of, think};
 use crate::{Answer, Call, CallResult, Item, ModelMessage, Native, Question, Stop, Usage, WireFormat};
 
 /// Where servers put thoughts. They want to see them again in the same place.
@@ -92,7 +91,7 @@ pub(super) fn reported_output(result: &CallResult) -> Cow<'_, str> {
 }
 
 /// Reads an answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Decoder {
     ids: CallIds,
     words: Words,
@@ -150,22 +149,11 @@ impl Decode for Decoder {
 impl Decoder {
     /// Reads the answer to a conversation of `items`.
     pub(super) fn new(items: &[Item]) -> Self {
-        Self {
-            ids: CallIds::of(items),
-            words: Words::default(),
-            thoughts: None,
-            calls: Vec::new(),
-            usage: Usage::default(),
-            stop: None,
-            refused: false,
-            done: false,
-        }
+        Self { ids: CallIds::of(items), ..Self::default() }
     }
 
     fn chunk(&mut self, chunk: &Value, message: &str, on_delta: OnDelta<'_>) -> Result<(), Trouble> {
-        if let Some(complaint) = Complaint::in_body(chunk) {
-            return Err(Trouble::Complaint(complaint));
-        }
+        no_complaint(chunk)?;
         if chunk["usage"].is_object() {
             self.usage = usage(&chunk["usage"]);
         }

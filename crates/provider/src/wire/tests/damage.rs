@@ -15,12 +15,12 @@ fn a_stream_cut_between_any_two_bytes_gives_the_same_answer() {
         let expected = (Ok(sample.answer.clone()), sample.deltas.clone());
         for place in 0..=bytes.len() {
             let (before, behind) = bytes.split_at(place);
-            assert_eq!(of(&[before, behind]), expected, "{} {} at {place}", sample.format, sample.name);
+            assert_eq!(of(&[before, behind]), expected, "{:?} {} at {place}", sample.format, sample.name);
         }
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
-        assert_eq!(of(&single), expected, "{} {} in single bytes", sample.format, sample.name);
+        assert_eq!(of(&single), expected, "{:?} {} in single bytes", sample.format, sample.name);
         let returns = sample.stream.replace('\n', "\r\n");
-        assert_eq!(of(&[returns.as_bytes()]), expected, "{} {} with CRLF", sample.format, sample.name);
+        assert_eq!(of(&[returns.as_bytes()]), expected, "{:?} {} with CRLF", sample.format, sample.name);
     }
 }
 
@@ -55,7 +55,7 @@ fn a_stream_that_breaks_off_anywhere_is_no_answer() {
         for place in 0..last_word(&sample) {
             let (answer, _) = read(Reader::of_stream(decoder_of(sample.format)), &[&bytes[..place]]);
             let broke_off = matches!(answer, Err(Trouble::Unreadable(_)));
-            assert!(broke_off, "{} {} at {place}: {answer:?}", sample.format, sample.name);
+            assert!(broke_off, "{:?} {} at {place}: {answer:?}", sample.format, sample.name);
         }
     }
 }
@@ -65,7 +65,7 @@ fn an_event_without_json_spoils_the_answer() {
     for sample in streams::all() {
         let stream = format!("data: {{\"half\n\n{}", sample.stream);
         let (answer, _) = read(Reader::of_stream(decoder_of(sample.format)), &[stream.as_bytes()]);
-        assert!(matches!(answer, Err(Trouble::Unreadable(_))), "{} {}", sample.format, sample.name);
+        assert!(matches!(answer, Err(Trouble::Unreadable(_))), "{:?} {}", sample.format, sample.name);
     }
 }
 
@@ -82,7 +82,7 @@ fn unknown_events_change_nothing() {
         let events: Vec<&str> = sample.stream.split_inclusive("\n\n").collect();
         let stream: String = events.iter().map(|event| format!("{noise}{event}")).collect();
         let read = read(Reader::of_stream(decoder_of(sample.format)), &[stream.as_bytes()]);
-        assert_eq!(read, (Ok(sample.answer), sample.deltas), "{} {}", sample.format, sample.name);
+        assert_eq!(read, (Ok(sample.answer), sample.deltas), "{:?} {}", sample.format, sample.name);
     }
 }
 

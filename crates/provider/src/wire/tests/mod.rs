@@ -66,7 +66,7 @@ fn every_stream_gives_its_answer() {
     for sample in streams::all() {
         let reader = Reader::of_stream(decoder_of(sample.format));
         let read = read(reader, &[sample.stream.as_bytes()]);
-        assert_eq!(read, (Ok(sample.answer), sample.deltas), "{} {}", sample.format, sample.name);
+        assert_eq!(read, (Ok(sample.answer), sample.deltas), "{:?} {}", sample.format, sample.name);
     }
 }
 
@@ -81,7 +81,7 @@ fn what_is_shown_is_what_the_model_wrote() {
                 Delta::Thought(_) => "",
             })
             .collect();
-        assert_eq!(shown, sample.answer.message.text, "{} {}", sample.format, sample.name);
+        assert_eq!(shown, sample.answer.message.text, "{:?} {}", sample.format, sample.name);
     }
 }
 
@@ -125,7 +125,7 @@ fn an_answer_in_one_piece_is_read_like_a_stream() {
     ];
     for (format, body) in WireFormat::ALL.into_iter().zip(bodies) {
         let (answer, deltas) = read(Reader::of_whole(decoder_of(format)), &[body.to_string().as_bytes()]);
-        let mut answer = answer.unwrap_or_else(|trouble| panic!("{format}: {trouble:?}"));
+        let mut answer = answer.unwrap_or_else(|trouble| panic!("{format:?}: {trouble:?}"));
         answer.message.native = None;
         let model_message = ModelMessage {
             text: "Hello.".into(),
@@ -135,9 +135,9 @@ fn an_answer_in_one_piece_is_read_like_a_stream() {
         assert_eq!(
             answer,
             Answer { message: model_message, stop: Stop::Done, usage: usage(5, 2, 0, 0) },
-            "{format}"
+            "{format:?}"
         );
-        assert_eq!(deltas, [text("Hello.")], "{format}");
+        assert_eq!(deltas, [text("Hello.")], "{format:?}");
     }
 }
 
@@ -147,11 +147,11 @@ fn a_body_that_is_no_answer_is_none() {
         for body in ["", "{}", "[]", "null", "\"words\"", "{\"choices\": [], \"output\": []}", "{\"status\""]
         {
             let (answer, _) = read(Reader::of_whole(decoder_of(format)), &[body.as_bytes()]);
-            assert!(matches!(answer, Err(Trouble::Unreadable(_))), "{format} {body}: {answer:?}");
+            assert!(matches!(answer, Err(Trouble::Unreadable(_))), "{format:?} {body}: {answer:?}");
         }
         let (answer, _) = read(Reader::of_whole(decoder_of(format)), &[br#"{"error": {"message": "no"}}"#]);
-        let Err(Trouble::Complaint(complaint)) = answer else { panic!("{format}: {answer:?}") };
-        assert_eq!(complaint.message, "no", "{format}");
+        let Err(Trouble::Complaint(complaint)) = answer else { panic!("{format:?}: {answer:?}") };
+        assert_eq!(complaint.message, "no", "{format:?}");
     }
 }
 
@@ -194,7 +194,7 @@ fn ends_are_distinguished() {
     ];
     for (format, stream, stop) in table {
         let (answer, _) = read(Reader::of_stream(decoder_of(format)), &[stream.as_bytes()]);
-        assert_eq!(answer.map(|answer| answer.stop), Ok(stop), "{format} {stream}");
+        assert_eq!(answer.map(|answer| answer.stop), Ok(stop), "{format:?} {stream}");
     }
     let malformed = gemini("MALFORMED_FUNCTION_CALL");
     let (answer, _) = read(Reader::of_stream(decoder_of(WireFormat::Gemini)), &[malformed.as_bytes()]);
@@ -216,7 +216,7 @@ fn a_thought_at_the_end_is_not_sent_again() {
         let (answer, _) = read(Reader::of_stream(decoder_of(format)), &[stream.as_bytes()]);
         let model_message = ModelMessage { native: native(format, json!([])), ..ModelMessage::default() };
         let expected = Answer { message: model_message, stop: Stop::MaxTokens, usage: Usage::default() };
-        assert_eq!(answer, Ok(expected), "{format}");
+        assert_eq!(answer, Ok(expected), "{format:?}");
     }
 }
 
