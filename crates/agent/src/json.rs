@@ -1,13 +1,12 @@
 //! Parses JSON in place: texts are borrowed from the line, and unused parts are skipped.
 //!
-//! Neighbours: the `wire` modules of the agents. [`Lenient`] is for agents whose frames may have any shape: it reads
-//! the parts of the expected shape in one pass. A part of another shape counts as missing and never costs the rest.
+//! Neighbours: the `wire` modules of the agents. `lenient_objects` is for agents whose frames may have any shape: a part of
+//! another shape than expected counts as missing and never costs the rest.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// A string borrowed from the line unless it has escapes. Also inside an `Option`, where a bare `Cow` is always
@@ -60,185 +59,12 @@ pub(crate) fn leading<'a>(field: &str, line: &'a str) -> Option<&'a str> {
 }
 
 /// Reads a part of any shape; `None` if it is not of the expected shape.
-pub(crate) fn lenient<'a, T: Lenient<'a>>(raw: &'a RawValue) -> Option<T> {
-    lenient_line(raw.get())
+pub(crate) fn lenient<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+    serde_json::from_str(raw.get()).ok()
 }
 
-/// Reads a whole line; `None` if it is not JSON or not of the expected shape.
-pub(crate) fn lenient_line<'a, T: Lenient<'a>>(line: &'a str) -> Option<T> {
-    let mut json = serde_json::Deserializer::from_str(line);
-    let mut value = T::default();
-    let fits = value.fill(&mut json).is_ok_and(|fits| fits) && json.end().is_ok();
-    fits.then_some(value)
-}
-
-/// What can be read from JSON of any shape. Each method is for one shape: it stores the value and returns whether it
-/// fits. A type implements the methods of the shapes that it expects. Values are filled in place, because large ones
-/// are slow to move.
-pub(crate) trait Lenient<'de>: Default {
-    /// Stores the next value if it fits.
-    fn fill<D: Deserializer<'de>>(&mut self, deserializer: D) -> Result<bool, D::Error> {
-        deserializer.deserialize_any(Filled(self))
-    }
-
-    fn fill_text(&mut self, _text: Text<'de>) -> bool {
-        false
-    }
-
-    fn fill_bool(&mut self, _value: bool) -> bool {
-        false
-    }
-
-    fn fill_whole(&mut self, _number: i128) -> bool {
-        false
-    }
-
-    fn fill_float(&mut self, _number: f64) -> bool {
-        false
-    }
-
-    fn fill_list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<bool, A::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(false)
-    }
-
-    fn fill_object<A: MapAccess<'de>>(&mut self, mut object: A) -> Result<bool, A::Error> {
-        while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(false)
-    }
-}
-
-/// A value to fill.
-pub(crate) struct Filled<'t, T>(pub(crate) &'t mut T);
-
-impl<'de, T: Lenient<'de>> DeserializeSeed<'de> for Filled<'_, T> {
-    type Value = bool;
-
-    /// A value that does not fit leaves the default, even if an earlier one did fit.
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
-        let fits = self.0.fill(deserializer)?;
-        if !fits {
-            *self.0 = T::default();
-        }
-        Ok(fits)
-    }
-}
-
-impl<'de, T: Lenient<'de>> Visitor<'de> for Filled<'_, T> {
-    type Value = bool;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("anything")
-    }
-
-    fn visit_unit<E>(self) -> Result<bool, E> {
-        Ok(false)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<bool, E> {
-        Ok(self.0.fill_bool(value))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<bool, E> {
-        Ok(self.0.fill_whole(number.into()))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<bool, E> {
-        Ok(self.0.fill_whole(number.into()))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<bool, E> {
-        Ok(self.0.fill_float(number))
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<bool, E> {
-        Ok(self.0.fill_text(text.into()))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<bool, E> {
-        Ok(self.0.fill_text(Text(Cow::Owned(text.to_owned()))))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<bool, A::Error> {
-        self.0.fill_list(list)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<bool, A::Error> {
-        self.0.fill_object(object)
-    }
-}
-
-impl<'de> Lenient<'de> for Text<'de> {
-    fn fill_text(&mut self, text: Self) -> bool {
-        *self = text;
-        true
-    }
-}
-
-impl Lenient<'_> for bool {
-    fn fill_bool(&mut self, value: bool) -> bool {
-        *self = value;
-        true
-    }
-}
-
-macro_rules! whole_numbers {
-    ($($number:ty),*) => {$(
-        impl Lenient<'_> for $number {
-            fn fill_whole(&mut self, number: i128) -> bool {
-                number.try_into().map(|number| *self = number).is_ok()
-            }
-        }
-    )*};
-}
-whole_numbers!(u16, u32, u64, i32);
-
-impl Lenient<'_> for f64 {
-    fn fill_whole(&mut self, number: i128) -> bool {
-        self.fill_float(number as Self)
-    }
-
-    fn fill_float(&mut self, number: f64) -> bool {
-        *self = number;
-        true
-    }
-}
-
-/// Any JSON, unparsed.
-impl<'de> Lenient<'de> for Option<&'de RawValue> {
-    fn fill<D: Deserializer<'de>>(&mut self, deserializer: D) -> Result<bool, D::Error> {
-        *self = Some(<&RawValue>::deserialize(deserializer)?);
-        Ok(true)
-    }
-}
-
-impl<'de, T: Lenient<'de>> Lenient<'de> for Option<T> {
-    fn fill<D: Deserializer<'de>>(&mut self, deserializer: D) -> Result<bool, D::Error> {
-        let fits = self.insert(T::default()).fill(deserializer)?;
-        if !fits {
-            *self = None;
-        }
-        Ok(true)
-    }
-}
-
-/// A list counts as missing if one element is of another shape.
-impl<'de, T: Lenient<'de>> Lenient<'de> for Vec<T> {
-    fn fill_list<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<bool, A::Error> {
-        self.clear();
-        let mut all_fit = true;
-        loop {
-            let mut next = T::default();
-            match list.next_element_seed(Filled(&mut next))? {
-                Some(fits) => all_fit &= fits,
-                None => return Ok(all_fit),
-            }
-            if all_fit {
-                self.push(next);
-            }
-        }
-    }
-}
+/// The parts of an object by name, each of any shape.
+pub(crate) type Parts<'a> = BTreeMap<Text<'a>, &'a RawValue>;
 
 /// Defines objects whose JSON names have the given case, with the fields that are read. All fields must be of the expected
 /// shape. Texts are borrowed from the line.
@@ -280,19 +106,16 @@ macro_rules! lenient_objects {
             $($(#[$note])* pub(super) $field: $shape,)*
         }
 
-        impl<'de> $crate::json::Lenient<'de> for $name $(<$life>)? {
-            fn fill_object<A: serde::de::MapAccess<'de>>(&mut self, mut object: A) -> Result<bool, A::Error> {
-                while let Some(key) = object.next_key::<$crate::json::Text<'de>>()? {
+        impl<'de> serde::Deserialize<'de> for $name $(<$life>)? {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let mut object = Self::default();
+                for (key, part) in $crate::json::Parts::deserialize(deserializer)? {
                     match key.as_str() {
-                        $($key => {
-                            object.next_value_seed($crate::json::Filled(&mut self.$field))?;
-                        })*
-                        _ => {
-                            object.next_value::<serde::de::IgnoredAny>()?;
-                        }
+                        $($key => object.$field = $crate::json::lenient(part).unwrap_or_default(),)*
+                        _ => {}
                     }
                 }
-                Ok(true)
+                Ok(object)
             }
         }
     )*};

@@ -7,7 +7,7 @@ use towline_core::{End, Refusal, TurnStop};
 
 use super::builtin;
 use super::opening::Way;
-use crate::json::{self, Text, lenient_objects};
+use crate::json::{Text, lenient_objects};
 use crate::jsonrpc::RpcError;
 use crate::protocol::ProcessEnd;
 
@@ -275,7 +275,7 @@ lenient_objects! {
 
 /// The text of a refusal, without generic phrases.
 fn words(error: &RpcError) -> String {
-    let quoted: Option<Quoted<'_>> = json::lenient_line(&error.message);
+    let quoted: Option<Quoted<'_>> = serde_json::from_str(&error.message).ok();
     let quoted = quoted.as_ref().and_then(|quoted| quoted.error.message.as_deref());
     let details = ["/details", "/message"].iter().find_map(|field| error.data.pointer(field)?.as_str());
     let message = quoted.unwrap_or_else(|| {

@@ -7,10 +7,11 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use towline_core::{AgentEvent, MessageNo};
 
 use super::protocol::{AcpProtocol, Purpose, Stage};
-use super::sent::{self, Block};
 use super::turn::TurnOwner;
 use crate::protocol::Action;
 
@@ -43,10 +44,10 @@ impl AcpProtocol {
         let text = std::mem::take(&mut self.prompt);
         self.stage = Stage::Prompted;
         let more = self.system_append.take();
-        let blocks: Vec<Block<'_>> = more.iter().chain([&text]).map(|text| Block::text(text)).collect();
+        let texts: Vec<_> = more.iter().chain([&text]).map(String::as_str).collect();
         self.begin_turn(TurnOwner::Prompt);
         let mut actions = vec![Action::emit(AgentEvent::TurnStarted)];
-        actions.extend(self.send_message("prompt", Purpose::Prompt, &blocks));
+        actions.extend(self.send_message("prompt", Purpose::Prompt, &texts));
         actions
     }
 
@@ -57,18 +58,14 @@ impl AcpProtocol {
         }
         let (message, text) = self.operator_messages.waiting.pop_front()?;
         self.begin_turn(TurnOwner::Operator(message));
-        self.send_message(&name(message), Purpose::Message(message), &[Block::text(&text)])
+        self.send_message(&name(message), Purpose::Message(message), &[&text])
     }
 
     /// Sends a message to the model.
-    pub(super) fn send_message(
-        &mut self,
-        id: &str,
-        purpose: Purpose,
-        blocks: &[Block<'_>],
-    ) -> Option<Action> {
-        let session = self.session.clone()?;
-        let params = sent::Prompt { prompt: blocks, session_id: session.as_str() };
+    pub(super) fn send_message(&mut self, id: &str, purpose: Purpose, texts: &[&str]) -> Option<Action> {
+        let session = self.session.as_ref()?.as_str();
+        let blocks: Vec<_> = texts.iter().map(|text| json!({"text": text, "type": "text"})).collect();
+        let params = json!({"prompt": blocks, "sessionId": session});
         self.request(id, purpose, "session/prompt", params)
     }
 
@@ -81,14 +78,14 @@ impl AcpProtocol {
             return;
         };
         if sent.method.is_none() {
-            self.answered.insert(id.get().to_owned(), sent.result.unwrap_or_default());
+            self.answered.insert(id.get().to_owned(), sent.result);
             return;
         }
         let number = serde_json::from_str::<String>(id.get()).ok();
         let number = number.as_deref().and_then(|id| id.strip_prefix("tell-")?.parse().ok());
-        let text = sent.params.and_then(|params| params.prompt.into_iter().next()).map(|block| block.text);
+        let text = sent.params.pointer("/prompt/0/text").and_then(Value::as_str);
         if let (Some(number), Some(text)) = (number, text) {
-            self.on_operator_message(MessageNo(number), text);
+            self.on_operator_message(MessageNo(number), text.to_owned());
         }
     }
 }
@@ -96,22 +93,12 @@ impl AcpProtocol {
 #[derive(Deserialize)]
 struct Sent<'a> {
     #[serde(borrow)]
-    id: Option<&'a serde_json::value::RawValue>,
+    id: Option<&'a RawValue>,
     method: Option<String>,
-    result: Option<serde_json::Value>,
-    params: Option<SentParams>,
-}
-
-#[derive(Deserialize)]
-struct SentParams {
     #[serde(default)]
-    prompt: Vec<SentBlock>,
-}
-
-#[derive(Deserialize)]
-struct SentBlock {
+    result: Value,
     #[serde(default)]
-    text: String,
+    params: Value,
 }
 
 fn name(message: MessageNo) -> String {

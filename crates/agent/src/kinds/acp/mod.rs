@@ -14,7 +14,6 @@ mod plan;
 mod preset;
 mod protocol;
 mod requests;
-mod sent;
 mod speech;
 mod tools;
 mod turn;

@@ -7,7 +7,6 @@ use towline_core::{AgentEvent, SessionId, SessionPlan, SessionStarted};
 use super::classify::Failed;
 use super::preset::{Need, Preset};
 use super::protocol::{AcpProtocol, Purpose, Stage};
-use super::sent;
 use super::wire;
 use crate::jsonrpc::RpcError;
 use crate::protocol::{Action, Resuming};
@@ -71,7 +70,7 @@ impl AcpProtocol {
             return self.give_up(Failed::Opening { what: "initialize", error });
         }
         let can_resume = self.preset.resuming() == Resuming::Possible;
-        let resumes = capabilities.session_capabilities.resume.is_some_and(|resume| resume.get() != "null");
+        let resumes = capabilities.session_capabilities.resume.is_some();
         let way = match &self.asked {
             SessionPlan::Resume(_) if can_resume && resumes => Way::Resume,
             SessionPlan::Resume(_) if can_resume && capabilities.load_session => Way::Load,
@@ -81,16 +80,16 @@ impl AcpProtocol {
     }
 
     fn open_session(&mut self, way: Way) -> Option<Action> {
-        if !self.lines.listens() {
-            return None;
-        }
         let (method, session_id) = match (way, &self.asked) {
             (Way::Load, SessionPlan::Resume(id)) => ("session/load", Some(id.as_str())),
             (Way::Resume, SessionPlan::Resume(id)) => ("session/resume", Some(id.as_str())),
             _ => ("session/new", None),
         };
-        let params = sent::OpenSession { cwd: &self.directory, mcp_servers: &self.mcp_servers, session_id };
-        Some(Action::Write(self.peer.request("session", Purpose::Session(way), method, params)))
+        let mut params = json!({"cwd": self.directory, "mcpServers": self.mcp_servers});
+        if let Some(id) = session_id {
+            params["sessionId"] = id.into();
+        }
+        self.request("session", Purpose::Session(way), method, params)
     }
 
     pub(super) fn on_session(
@@ -179,7 +178,7 @@ impl AcpProtocol {
             }
             Some(Preparation::Mode) => {
                 let mode = self.mode.map(|mode| mode.id).unwrap_or_default();
-                let params = sent::SetMode { mode_id: mode, session_id: session };
+                let params = json!({"modeId": mode, "sessionId": session});
                 self.request("mode", Purpose::Prepared(Preparation::Mode), "session/set_mode", params)
             }
         };
@@ -217,8 +216,7 @@ impl AcpProtocol {
         }
         self.stage = Stage::Compacting;
         let command = format!("/compact {focus}");
-        let block = sent::Block::text(command.trim_end());
-        self.send_message("compact", Purpose::Compact, &[block]).into_iter().collect()
+        self.send_message("compact", Purpose::Compact, &[command.trim_end()]).into_iter().collect()
     }
 
     /// The turn for the summary is over; the prompt follows.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use serde::Serialize;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use towline_core::{End, MicroUsd, SessionId, SessionPlan, Usage, Words};
@@ -19,7 +19,6 @@ use super::turn::Turn;
 use super::usage::AcpUsageLedger;
 use super::{updates, wire};
 use crate::environment::Environment;
-use crate::json::Lenient;
 use crate::jsonrpc::{self, Incoming, Peer, RpcError};
 use crate::lines::{Conversation, Lines, Reading, Unknown};
 use crate::mcp::McpServer;
@@ -143,7 +142,7 @@ impl AcpProtocol {
     }
 
     fn on_reply(&mut self, purpose: Purpose, result: Result<&RawValue, RpcError>) -> Vec<Action> {
-        fn read<'a, T: Lenient<'a>>(raw: &'a RawValue) -> T {
+        fn read<'a, T: Deserialize<'a> + Default>(raw: &'a RawValue) -> T {
             wire::read(raw).unwrap_or_default()
         }
         match purpose {
@@ -161,13 +160,14 @@ impl AcpProtocol {
         self.lines.close().into_iter().collect()
     }
 
-    /// Sends a request, as long as the agent accepts input.
+    /// Sends a request, as long as the agent accepts input. A line in the log of sent lines is not sent again, so the same
+    /// request must always be the same bytes; the fields of a `Value` are in the order of their names.
     pub(super) fn request(
         &mut self,
         id: &str,
         purpose: Purpose,
         method: &str,
-        params: impl Serialize,
+        params: Value,
     ) -> Option<Action> {
         self.lines.listens().then(|| Action::Write(self.peer.request(id, purpose, method, params)))
     }

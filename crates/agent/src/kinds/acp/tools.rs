@@ -67,7 +67,7 @@ impl AcpCall {
         if let Some(locations) = news.locations.take().filter(|locations| !locations.is_empty()) {
             self.locations = locations.into_iter().map(|location| location.path.into()).collect();
         }
-        if let Some(content) = news.content.list.take() {
+        if let Some(content) = news.content.and_then(wire::read) {
             self.show(content);
         }
         if let Some(raw) = news.raw_output {

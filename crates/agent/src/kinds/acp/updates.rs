@@ -74,8 +74,7 @@ impl AcpProtocol {
     }
 
     fn on_chunk(&mut self, kind: &str, update: &wire::Update<'_>) -> Reading {
-        let nothing = wire::Content::default();
-        let content = update.content.block.as_ref().unwrap_or(&nothing);
+        let content: wire::Content<'_> = update.content.and_then(read).unwrap_or_default();
         let text = match content.kind.as_str() {
             "text" => content.text.as_str(),
             "resource_link" => wire::text(&content.uri),

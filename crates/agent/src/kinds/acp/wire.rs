@@ -3,10 +3,9 @@
 //!
 //! Parts that only some frames need stay raw until they are read.
 
-use serde::de::{MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
-use crate::json::{Lenient, lenient_objects};
+use crate::json::lenient_objects;
 pub(super) use crate::json::{Text, lenient as read, owned, text};
 
 lenient_objects! {
@@ -28,7 +27,7 @@ lenient_objects! {
     }
 
     SessionCapabilities<'de> {
-        /// Any value but null means yes.
+        /// Any value means yes.
         "resume" => resume: Option<&'de RawValue>,
     }
 
@@ -109,7 +108,8 @@ lenient_objects! {
         "sessionUpdate" => session_update: Option<Text<'de>>,
         /// The message that a piece belongs to.
         "messageId" => message_id: Option<Text<'de>>,
-        "content" => content: Shown<'de>,
+        /// A content block, or the list of a tool call's content.
+        "content" => content: Option<&'de RawValue>,
         "toolCallId" => tool_call_id: Text<'de>,
         "title" => title: Option<Text<'de>>,
         "kind" => kind: Option<Text<'de>>,
@@ -211,24 +211,5 @@ lenient_objects! {
     Form<'de> {
         /// The fields by name.
         "properties" => properties: Option<&'de RawValue>,
-    }
-}
-
-/// The content of an update: a content block, or the list of a tool call's content.
-#[derive(Debug, Default)]
-pub(super) struct Shown<'de> {
-    pub(super) block: Option<Content<'de>>,
-    pub(super) list: Option<Vec<ToolContent<'de>>>,
-}
-
-impl<'de> Lenient<'de> for Shown<'de> {
-    fn fill_object<A: MapAccess<'de>>(&mut self, object: A) -> Result<bool, A::Error> {
-        self.list = None;
-        self.block.insert(Content::default()).fill_object(object)
-    }
-
-    fn fill_list<A: SeqAccess<'de>>(&mut self, list: A) -> Result<bool, A::Error> {
-        self.block = None;
-        self.list.insert(Vec::new()).fill_list(list)
     }
 }

@@ -7,7 +7,7 @@
 use towline_core::{End, Refusal, TurnStop, plain_line};
 
 use super::wire::Failure;
-use crate::json::{self, Text, lenient_objects};
+use crate::json::{Text, lenient_objects};
 use crate::kinds::acp::{Meaning, meaning_of};
 use crate::protocol::ProcessEnd;
 use crate::text;
@@ -197,9 +197,9 @@ fn api_error(message: &str) -> (Option<u16>, String) {
     let Some((inner, _)) = message.strip_prefix(API_ERROR).and_then(|rest| rest.rsplit_once(']')) else {
         return (None, message.trim().to_owned());
     };
-    match json::lenient_line::<ApiError<'_>>(inner) {
-        Some(ApiError { error }) => (error.code, error.message.as_deref().unwrap_or(inner).to_owned()),
-        None => (None, inner.trim().to_owned()),
+    match serde_json::from_str(inner) {
+        Ok(ApiError { error }) => (error.code, error.message.as_deref().unwrap_or(inner).to_owned()),
+        Err(_) => (None, inner.trim().to_owned()),
     }
 }
 
