@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use support::{Desk, LIMIT, Ran, finish};
-use towline_testkit::claude::claude_program;
+use towline_testkit::agents::AgentCli;
 use towline_testkit::hostile::exits_at_once;
 use towline_testkit::model::{ModelServer, Reply, Rule};
 use towline_testkit::scratch::wait_until_process_tree_gone;
@@ -94,7 +94,7 @@ fn where_everything_is_in_place_nothing_is_wrong() {
     let desk = desk_with_claude();
     let (code, report) = doctor(&desk);
     assert_eq!((code, &report["ok"], problems(&report)), (Some(0), &json!(true), vec![]), "{report:#}");
-    let program = claude_program().display().to_string();
+    let program = AgentCli::Claude.program().display().to_string();
     assert_eq!(
         report["agents"],
         json!([{

@@ -8,7 +8,7 @@ mod support;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use support::{Desk, LIMIT, finish, of_attempts};
-use towline_testkit::claude::claude_program;
+use towline_testkit::agents::AgentCli;
 use towline_testkit::model::{Matcher, ModelServer, Reply, Rule};
 use towline_testkit::scratch::{Found, processes_with, wait_for, wait_until_process_tree_gone};
 
@@ -38,7 +38,7 @@ fn run(desk: &Desk) -> std::process::Child {
 }
 
 fn claude_processes(desk: &Desk) -> Vec<Found> {
-    let program = claude_program().display().to_string();
+    let program = AgentCli::Claude.program().display().to_string();
     let found = processes_with(&desk.home.marker()).into_iter();
     found.filter(|process| process.command.starts_with(&program)).collect()
 }

@@ -25,40 +25,32 @@ enum Goal {
 
 impl Figure {
     /// A figure without a goal. The section is the table that it is in.
-    #[must_use]
     pub fn new(section: &'static str, what: impl Into<String>, value: f64, unit: &'static str) -> Self {
         let (what, beside) = (what.into(), String::new());
         Self { section, what, value, unit, goal: Goal::None, gates: false, beside }
     }
 
     /// It is to be so much or more.
-    #[must_use]
     pub fn at_least(self, goal: f64) -> Self {
         Self { goal: Goal::AtLeast(goal), ..self }
     }
 
     /// It is to be less than this.
-    #[must_use]
     pub fn below(self, goal: f64) -> Self {
         Self { goal: Goal::Below(goal), ..self }
     }
 
     /// A missed goal fails the whole run: for ratios, which are the same on every machine.
-    #[must_use]
     pub fn gates(self) -> Self {
         Self { gates: true, ..self }
     }
 
     /// What it is to be read next to.
-    #[must_use]
     pub fn beside(self, beside: impl Into<String>) -> Self {
         Self { beside: beside.into(), ..self }
     }
 
     /// Hands it over.
-    ///
-    /// # Panics
-    /// When nobody reads it.
     pub fn print(&self) {
         let (goal, is_met) = match self.goal {
             Goal::None => (String::new(), true),
@@ -80,7 +72,6 @@ impl Figure {
 }
 
 /// A number with about three digits that are significant.
-#[must_use]
 pub fn shown(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -104,10 +95,6 @@ fn grouped(value: f64) -> String {
 }
 
 /// The value in the middle.
-///
-/// # Panics
-/// When there is none.
-#[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

@@ -5,7 +5,6 @@
 //! with what it waited for or missed, since its callers are tests.
 
 pub mod agents;
-pub mod claude;
 pub mod figures;
 pub mod hostile;
 pub mod model;

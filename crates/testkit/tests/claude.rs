@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use towline_testkit::claude::{claude_env, claude_program};
+use towline_testkit::agents::AgentCli;
 use towline_testkit::model::{Matcher, ModelServer, Reply, Rule, Usage};
 use towline_testkit::scratch::{Home, Project, clean_command, wait_for_some, wait_until_process_tree_gone};
 
@@ -26,7 +26,7 @@ struct Session {
 
 impl Session {
     fn start(project: &Project, env: Vec<(String, String)>) -> Self {
-        let mut child = clean_command(claude_program())
+        let mut child = clean_command(AgentCli::Claude.program())
             .args(["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"])
             .args(["--include-partial-messages", "--permission-prompt-tool", "stdio"])
             .args(["--permission-mode", "bypassPermissions"])
@@ -97,7 +97,7 @@ fn a_tool_call_and_a_text_go_through_and_the_usage_agrees() {
             .reply(Reply::tool("Bash", command).with_text("Making it.").usage(first))
             .then(Reply::text("The file is made.").usage(second)),
     );
-    let mut claude = Session::start(&project, claude_env(&home.path(), &server.url()));
+    let mut claude = Session::start(&project, AgentCli::Claude.prepare(&home.path(), &server.url()));
     claude.send(&json!({"type": "control_request", "request_id": "r1",
         "request": {"subtype": "initialize", "hooks": null}}));
     claude.read_to("control_response", |frame| frame["response"]["request_id"] == "r1");
@@ -131,7 +131,7 @@ fn a_tool_call_and_a_text_go_through_and_the_usage_agrees() {
 fn a_refused_key_shows_as_retries_of_401() {
     let (home, project) = (Home::new(), Project::new());
     let server = ModelServer::start(Rule::always().reply(Reply::unauthorized()));
-    let mut claude = Session::start(&project, claude_env(&home.path(), &server.url()));
+    let mut claude = Session::start(&project, AgentCli::Claude.prepare(&home.path(), &server.url()));
     claude.send(&user("anything"));
 
     let retries: Vec<Value> = (1..=2)
@@ -158,7 +158,7 @@ fn response_headers_have_the_end_of_a_subscriptions_limit() {
         .header("anthropic-ratelimit-unified-reset", 4_102_444_800_u64)
         .header("anthropic-ratelimit-unified-representative-claim", "five_hour");
     let server = ModelServer::start(Rule::always().reply(reply));
-    let mut env = claude_env(&home.path(), &server.url());
+    let mut env = AgentCli::Claude.prepare(&home.path(), &server.url());
     env.retain(|(name, _)| name != "ANTHROPIC_API_KEY");
     env.push(("CLAUDE_CODE_OAUTH_TOKEN".into(), "dummy".into()));
     let mut claude = Session::start(&project, env);

@@ -19,7 +19,6 @@ use towline_core::Seq;
 use towline_engine::{Clock, SystemClock};
 use towline_store::Listing;
 use towline_testkit::agents::AgentCli;
-use towline_testkit::claude::{claude_env, claude_program};
 use towline_testkit::model::ModelServer;
 use towline_testkit::scratch::{Home, Project, clean_command, wait_for_some};
 
@@ -63,10 +62,10 @@ impl Desk {
         let mut desk = Self::new();
         desk.configure(&format!(
             "[agents.claude]\ncommand = [{:?}]\n",
-            claude_program().display().to_string()
+            AgentCli::Claude.program().display().to_string()
         ));
         let person = desk.home.path();
-        desk.variables.extend(claude_env(&person, &model.url()));
+        desk.variables.extend(AgentCli::Claude.prepare(&person, &model.url()));
         desk
     }
 

@@ -6,20 +6,15 @@ use std::path::Path;
 use serde_json::json;
 
 use super::AgentCli;
-use crate::claude::claude_env;
 use crate::scratch::search_path;
 
 impl AgentCli {
     /// Writes the configuration that the agent needs into `home`, and returns the whole environment for it: it will
     /// talk to the scripted model at `server_url` and to nothing else. Start it with a cleared environment and these
     /// variables.
-    ///
-    /// # Panics
-    /// When a file cannot be written.
-    #[must_use]
     pub fn prepare(self, home: &Path, server_url: &str) -> Vec<(String, String)> {
         match self {
-            Self::Claude | Self::OlderClaude => claude_env(home, server_url),
+            Self::Claude | Self::OlderClaude => claude_environment(home, server_url),
             Self::Codex => {
                 write(&home.join(".codex/config.toml"), &codex_config(server_url));
                 environment(home, &[("OPENAI_API_KEY", "dummy")])
@@ -61,7 +56,23 @@ impl AgentCli {
     }
 }
 
-/// What every agent gets. Temporary files go below the home: some agents leave reports of errors behind.
+fn claude_environment(home: &Path, server_url: &str) -> Vec<(String, String)> {
+    [
+        ("ANTHROPIC_BASE_URL", server_url),
+        ("ANTHROPIC_API_KEY", "dummy"),
+        ("HOME", &home.to_string_lossy()),
+        ("PATH", &search_path()),
+        // Lets bypassPermissions work for root, as tests in containers often are.
+        ("IS_SANDBOX", "1"),
+        ("DISABLE_TELEMETRY", "1"),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        ("DISABLE_AUTOUPDATER", "1"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}
+
+/// What every other agent gets. Temporary files go below the home: some agents leave reports of errors behind.
 fn environment(home: &Path, variables: &[(&str, &str)]) -> Vec<(String, String)> {
     let temporary = home.join("tmp");
     create(&temporary);

@@ -30,7 +30,6 @@ impl AgentCli {
     pub const ALL: [Self; 5] = [Self::Claude, Self::OlderClaude, Self::Codex, Self::Gemini, Self::Opencode];
 
     /// The name of its program, as its users type it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Claude | Self::OlderClaude => "claude",
@@ -41,7 +40,6 @@ impl AgentCli {
     }
 
     /// The model to name where the agent wants one named; what [`AgentCli::prepare`] sets up uses it too.
-    #[must_use]
     pub fn model(self) -> &'static str {
         match self {
             Self::Claude | Self::OlderClaude => "claude-sonnet-4-5",

@@ -14,10 +14,6 @@ impl AgentCli {
     ///
     /// It is looked for in the folder that `TOWLINE_TEST_AGENTS_DIR` names, or else in `agents/` of the running
     /// test's target folder, of `CARGO_TARGET_DIR`, and of the workspace's `target/`.
-    ///
-    /// # Panics
-    /// When it is not installed.
-    #[must_use]
     pub fn program(self) -> PathBuf {
         let folders = agents_folders();
         folders.iter().find_map(|folder| find(folder, self.installed_path())).unwrap_or_else(|| {
@@ -43,25 +39,20 @@ impl AgentCli {
 }
 
 /// The folder with `python3` and `pytest` in it, for the beginning of a `PATH`. It is beside the agent CLIs.
-///
-/// # Panics
-/// When pytest is not installed.
-#[must_use]
 pub fn pytest_folder() -> PathBuf {
-    let mut folders = agents_folders().into_iter().map(|agents| agents.with_file_name("python").join("bin"));
-    let found = folders.find(|folder| folder.join("pytest").is_file());
-    found.unwrap_or_else(|| panic!("the pinned pytest is not installed: run `cargo xtask setup`"))
+    folder_with("pytest", "python/bin")
 }
 
 /// The folder with `jest` in it, for the beginning of a `PATH`. Its packages are beside the agent CLIs.
-///
-/// # Panics
-/// When jest is not installed.
-#[must_use]
 pub fn jest_folder() -> PathBuf {
-    let folders = agents_folders().into_iter().map(|agents| agents.with_file_name("jest/node_modules/.bin"));
-    let found = folders.into_iter().find(|folder| folder.join("jest").is_file());
-    found.unwrap_or_else(|| panic!("the pinned jest is not installed: run `cargo xtask setup`"))
+    folder_with("jest", "jest/node_modules/.bin")
+}
+
+/// The folder beside those of the agent CLIs that has this program.
+fn folder_with(program: &str, folder: &str) -> PathBuf {
+    let mut folders = agents_folders().into_iter().map(|agents| agents.with_file_name(folder));
+    let found = folders.find(|folder| folder.join(program).is_file());
+    found.unwrap_or_else(|| panic!("the pinned {program} is not installed: run `cargo xtask setup`"))
 }
 
 fn agents_folders() -> Vec<PathBuf> {

@@ -27,9 +27,6 @@ pub fn shell_call(agent: AgentCli, command: &str) -> Reply {
 /// Has the agent create a file at `path`, which is absolute, with the tool that it edits with.
 ///
 /// Codex has no such tool with a model it does not know, but takes a patch on its shell tool for an edit.
-///
-/// # Panics
-/// When `path` is not absolute.
 pub fn write_call(agent: AgentCli, path: &Path, content: &str) -> Reply {
     assert!(path.is_absolute(), "agents write to absolute paths, and {} is none", path.display());
     let path = path.to_string_lossy();

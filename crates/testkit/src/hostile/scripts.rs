@@ -9,9 +9,6 @@ use super::frames::PRELUDE;
 use crate::scratch::clean_command;
 
 /// Prints bytes that are neither JSON nor UTF-8, then exits 0 without a result.
-///
-/// # Panics
-/// When the script cannot be written; so with all functions here.
 pub fn prints_garbage(dir: &Path) -> PathBuf {
     let body = r#"
 await_prompt
@@ -121,7 +118,6 @@ pub fn with_body(dir: &Path, name: &str, body: &str) -> PathBuf {
 
 /// The user messages, one JSON line each, that the scripts of [`well_behaved`] and [`doing`] at this path were sent
 /// so far, by all their processes.
-#[must_use]
 pub fn received(script: &Path) -> Vec<String> {
     let text = fs::read_to_string(received_log(script)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()

@@ -102,9 +102,6 @@ impl Reply {
     }
 
     /// An HTTP error with the API's error body.
-    ///
-    /// # Panics
-    /// When `status` is not one that HTTP knows.
     pub fn error(status: u16, message: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(status)
             .unwrap_or_else(|_| panic!("a scripted reply has the status {status}, which is none of HTTP's"));
@@ -112,25 +109,21 @@ impl Reply {
     }
 
     /// 401: the key is not accepted.
-    #[must_use]
     pub fn unauthorized() -> Self {
         Self::error(401, "scripted: invalid API key")
     }
 
     /// 429: a limit is reached. Add `retry-after` and the other headers with [`Reply::header`].
-    #[must_use]
     pub fn rate_limited() -> Self {
         Self::error(429, "scripted: rate limit reached")
     }
 
     /// 500: the API failed.
-    #[must_use]
     pub fn server_error() -> Self {
         Self::error(500, "scripted: internal server error")
     }
 
     /// The API is overloaded: 529 with Anthropic, 503 elsewhere.
-    #[must_use]
     pub fn overloaded() -> Self {
         Self::failing(ErrorStatus::Overloaded, "scripted: overloaded")
     }
@@ -144,16 +137,11 @@ impl Reply {
     }
 
     /// No byte of an answer, with the connection held open.
-    #[must_use]
     pub fn silence() -> Self {
         Self::of(Kind::Silence)
     }
 
     /// Sets the error code, in the place where the API has it, such as `insufficient_quota`.
-    ///
-    /// # Panics
-    /// On a reply that is not an error.
-    #[must_use]
     pub fn code(mut self, code: impl Into<String>) -> Self {
         match &mut self.kind {
             Kind::Error(error) => error.code = Some(code.into()),
@@ -163,30 +151,18 @@ impl Reply {
     }
 
     /// Puts a text block before the tool calls.
-    ///
-    /// # Panics
-    /// On a reply that is not a message.
-    #[must_use]
     pub fn with_text(mut self, text: impl Into<String>) -> Self {
         self.expect_message("with_text").text = Some(text.into());
         self
     }
 
     /// Reports these counts instead of [`Usage::DEFAULT_REPLY`].
-    ///
-    /// # Panics
-    /// On a reply that is not a message.
-    #[must_use]
     pub fn usage(mut self, usage: Usage) -> Self {
         self.expect_message("usage").usage = usage;
         self
     }
 
     /// Breaks the connection off after `events` events of the stream; in the middle of the answer when it is none.
-    ///
-    /// # Panics
-    /// On a reply that is not a message.
-    #[must_use]
     pub fn cut_after(mut self, events: usize) -> Self {
         self.expect_message("cut_after").cut = Some(Cut { after: events, how: CutHow::BrokenOff });
         self
@@ -194,27 +170,18 @@ impl Reply {
 
     /// Ends the stream after `events` events, with all that HTTP wants for an end; in the middle of the answer when it is
     /// no stream.
-    ///
-    /// # Panics
-    /// On a reply that is not a message.
-    #[must_use]
     pub fn ends_after(mut self, events: usize) -> Self {
         self.expect_message("ends_after").cut = Some(Cut { after: events, how: CutHow::EndedEarly });
         self
     }
 
     /// Waits before each event of the stream; before the whole answer when it is not a stream.
-    #[must_use]
     pub fn slow(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
     /// Sets a response header, such as `retry-after` or `anthropic-ratelimit-unified-status`.
-    ///
-    /// # Panics
-    /// When HTTP does not allow the name or the value.
-    #[must_use]
     pub fn header(mut self, name: &str, value: impl ToString) -> Self {
         let value = value.to_string();
         match (HeaderName::try_from(name), HeaderValue::try_from(&value)) {
@@ -225,11 +192,7 @@ impl Reply {
     }
 
     /// Sets a response header to what `value` returns at the moment of the answer: for times that lie ahead, however
-    /// long the client took to ask.
-    ///
-    /// # Panics
-    /// When HTTP does not allow the name; when it does not allow the value, the answer goes without the header.
-    #[must_use]
+    /// long the client took to ask. A value that HTTP does not allow is left out.
     pub fn header_at_delivery(mut self, name: &str, value: fn() -> String) -> Self {
         let name = HeaderName::try_from(name).unwrap_or_else(|_| {
             panic!("a scripted reply has a header whose name HTTP does not allow: {name:?}")

@@ -46,26 +46,22 @@ pub struct ToolResult {
 impl Request {
     /// All text of the last user message: of all user messages since the model last spoke, in formats
     /// that make several messages of it. Agents put reminders of their own around the prompt.
-    #[must_use]
     pub fn prompt_text(&self) -> String {
         self.last_of_user().map(|message| join(message.texts())).unwrap_or_default()
     }
 
     /// All text of all messages, tool results included, the system prompt not.
-    #[must_use]
     pub fn all_text(&self) -> String {
         join(self.conversation().iter().flat_map(ConversationMessage::all_texts))
     }
 
     /// Whether the model may call tools: so it is with a real turn, and not with titles and other side requests.
-    #[must_use]
     pub fn has_tools(&self) -> bool {
         self.format.is_some_and(|format| format.wire().has_tools(&self.body))
     }
 
     /// The names of the tools that the model may call at once, without a search for them. A tool in a namespace has both
     /// names, with a slash between them.
-    #[must_use]
     pub fn tool_names(&self) -> Vec<String> {
         let mut names = Vec::new();
         collect_names(&self.body["tools"], "", &mut names);
@@ -73,25 +69,21 @@ impl Request {
     }
 
     /// The tool results in the last user message.
-    #[must_use]
     pub fn tool_results(&self) -> Vec<ToolResult> {
         self.last_of_user().map(|message| message.tool_results().cloned().collect()).unwrap_or_default()
     }
 
     /// The model that was asked, if the request names one.
-    #[must_use]
     pub fn model(&self) -> Option<String> {
         self.format?.wire().model(&self.path, &self.body)
     }
 
     /// The value of a header, whose name is given in lower case.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// Whether it belongs to a real turn.
-    #[must_use]
     pub fn is_turn(&self) -> bool {
         self.turn.is_some()
     }

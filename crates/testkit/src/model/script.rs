@@ -20,7 +20,6 @@ impl Matcher {
     }
 
     /// Matches every request.
-    #[must_use]
     pub fn any() -> Self {
         Self::new(|_| true)
     }
@@ -38,37 +37,31 @@ impl Matcher {
     }
 
     /// The `n`th request of a real turn, counted from 1. A client's retry counts too.
-    #[must_use]
     pub fn nth_turn(n: usize) -> Self {
         Self::new(move |request| request.turn == Some(n))
     }
 
     /// The last user message brings the result of a tool.
-    #[must_use]
     pub fn after_tool_result() -> Self {
         Self::new(|request| !request.tool_results().is_empty())
     }
 
     /// The model may call tools. Rules look at such requests only, unless [`Rule::also_side_requests`] was called.
-    #[must_use]
     pub fn has_tools() -> Self {
         Self::new(Request::has_tools)
     }
 
     /// Matches when both match.
-    #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::new(move |request| self.holds(request) && other.holds(request))
     }
 
     /// At least one holds.
-    #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self::new(move |request| self.holds(request) || other.holds(request))
     }
 
     /// It does not hold.
-    #[must_use]
     pub fn negated(self) -> Self {
         Self::new(move |request| !self.holds(request))
     }
@@ -103,32 +96,27 @@ enum Reach {
 
 impl Rule {
     /// A rule for the turns that match. It needs at least one reply.
-    #[must_use]
     pub fn when(matcher: Matcher) -> Self {
         Self { matcher, replies: Vec::new(), reach: Reach::TurnsOnly }
     }
 
     /// A rule for every turn.
-    #[must_use]
     pub fn always() -> Self {
         Self::when(Matcher::any())
     }
 
     /// Adds a reply after those it has.
-    #[must_use]
     pub fn reply(mut self, reply: Reply) -> Self {
         self.replies.push(reply);
         self
     }
 
     /// The same as [`Rule::reply`], for scripts that read better so.
-    #[must_use]
     pub fn then(self, reply: Reply) -> Self {
         self.reply(reply)
     }
 
     /// Lets the rule answer side requests as well, such as those for a title.
-    #[must_use]
     pub fn also_side_requests(mut self) -> Self {
         self.reach = Reach::SideRequestsToo;
         self
@@ -147,16 +135,11 @@ pub struct Script {
 
 impl Script {
     /// A script without rules: every turn gets a short text that ends it.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a rule after those it has.
-    ///
-    /// # Panics
-    /// When the rule has no reply.
-    #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {
         assert!(
             !rule.replies.is_empty(),

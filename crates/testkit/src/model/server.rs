@@ -40,10 +40,6 @@ pub struct ModelServer {
 
 impl ModelServer {
     /// Starts a server that plays `script`.
-    ///
-    /// # Panics
-    /// When no port can be bound or no thread started.
-    #[must_use]
     pub fn start(script: impl Into<Script>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0")
             .unwrap_or_else(|error| panic!("the scripted model cannot bind a port on 127.0.0.1: {error}"));
@@ -61,41 +57,31 @@ impl ModelServer {
     }
 
     /// The base URL to give to a client, `http://127.0.0.1:PORT`.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// All requests so far, in the order of their arrival.
-    #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.shared.requests_that(|_| true)
     }
 
     /// The requests of real turns so far: messages asked for with tools to call.
-    #[must_use]
     pub fn turns(&self) -> Vec<Request> {
         self.shared.requests_that(Request::is_turn)
     }
 
     /// Waits until `n` requests of any kind have arrived, and returns all.
-    ///
-    /// # Panics
-    /// When they have not arrived in time.
     pub fn wait_for_requests(&self, n: usize, timeout: Duration) -> Vec<Request> {
         self.shared.wait_for(n, timeout, "requests", |_| true)
     }
 
     /// Waits until `n` requests of real turns have arrived, and returns those.
-    ///
-    /// # Panics
-    /// When they have not arrived in time.
     pub fn wait_for_turns(&self, n: usize, timeout: Duration) -> Vec<Request> {
         self.shared.wait_for(n, timeout, "turns", Request::is_turn)
     }
 
     /// The sum of all usage that was sent to clients. A stream that was cut has reported what it got to.
-    #[must_use]
     pub fn reported_usage(&self) -> Usage {
         self.shared.lock().log.iter().map(|request| request.reported).sum()
     }

@@ -22,7 +22,6 @@ impl Usage {
     pub const DEFAULT_REPLY: Self = Self { input: 100, output: 20, cache_read: 50, cache_creation: 0 };
 
     /// Reads the four counts of an Anthropic `usage` object, which Claude Code prints too; a missing count is zero.
-    #[must_use]
     pub fn from_json(usage: &Value) -> Self {
         let count = |field: &str| usage[field].as_u64().unwrap_or(0);
         Self {
@@ -34,7 +33,6 @@ impl Usage {
     }
 
     /// All input tokens, whatever the cache did with them.
-    #[must_use]
     pub fn all_input(&self) -> u64 {
         self.input + self.cache_read + self.cache_creation
     }

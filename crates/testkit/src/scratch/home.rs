@@ -27,10 +27,6 @@ impl Default for Home {
 
 impl Home {
     /// Makes the folders, all empty.
-    ///
-    /// # Panics
-    /// When they cannot be made.
-    #[must_use]
     pub fn new() -> Self {
         let folder = temporary_folder();
         let home = Self { root: folder.path().to_path_buf(), _folder: folder };
@@ -43,26 +39,22 @@ impl Home {
     }
 
     /// The person's home, for `HOME`.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.root.join("home")
     }
 
     /// Towline's state, for `TOWLINE_HOME`. Its path is short enough for sockets.
-    #[must_use]
     pub fn towline(&self) -> PathBuf {
         self.root.join("towline")
     }
 
     /// The user's configuration folder, for `XDG_CONFIG_HOME`.
-    #[must_use]
     pub fn config(&self) -> PathBuf {
         self.root.join("config")
     }
 
     /// The whole environment of a program that is to see these folders only: `PATH`, the folders, and a git
     /// without the user's configuration.
-    #[must_use]
     pub fn env(&self) -> Vec<(String, String)> {
         let folders = self.folders().map(|(name, path)| (name, path.to_string_lossy().into_owned()));
         let others = [
@@ -75,7 +67,6 @@ impl Home {
 
     /// What every process that was started with [`Home::env`] has in its environment, and all its descendants
     /// that have the same `HOME`: the marker to look for them by.
-    #[must_use]
     pub fn marker(&self) -> String {
         format!("{}/", self.root.display())
     }

@@ -20,15 +20,11 @@ pub struct Found {
 }
 
 /// Whether no process but this one holds `marker`, as [`processes_with`] looks for it.
-#[must_use]
 pub fn process_tree_gone(marker: &str) -> bool {
     processes_with(marker).is_empty()
 }
 
 /// Waits until [`process_tree_gone`] holds.
-///
-/// # Panics
-/// When it does not within `timeout`; the message names the processes that are left.
 pub fn wait_until_process_tree_gone(marker: &str, timeout: Duration) {
     let deadline = Instant::now() + timeout;
     let mut left = processes_with(marker);
@@ -57,10 +53,6 @@ pub fn kill_processes_with(marker: &str) {
 /// The processes, without this one, that have `marker` in their environment or command line, or in the path of their
 /// program or working directory: a process can drop its environment, but not all of these. One that has ended and is not
 /// reaped yet has none, and is not found.
-///
-/// # Panics
-/// When `marker` is empty, or there is no `/proc`.
-#[must_use]
 pub fn processes_with(marker: &str) -> Vec<Found> {
     assert!(!marker.is_empty(), "an empty marker is in every process");
     let entries = fs::read_dir("/proc").unwrap_or_else(|error| panic!("cannot read /proc: {error}"));

@@ -13,19 +13,11 @@ pub fn clean_command(program: impl AsRef<OsStr>) -> Command {
 }
 
 /// The `towline-shim` program of this build.
-///
-/// # Panics
-/// When it is not built.
-#[must_use]
 pub fn supervisor_program() -> PathBuf {
     built_program("towline-shim", "cargo build -p towline-process --bin towline-shim")
 }
 
 /// The `towline` program of this build.
-///
-/// # Panics
-/// When it is not built.
-#[must_use]
 pub fn towline_program() -> PathBuf {
     built_program("towline", "cargo build -p towline-cli --bin towline")
 }

@@ -24,10 +24,6 @@ impl Default for Project {
 
 impl Project {
     /// Makes a repository whose first commit holds a `README.md`.
-    ///
-    /// # Panics
-    /// When git is missing or fails.
-    #[must_use]
     pub fn new() -> Self {
         let folder = super::home::temporary_folder();
         let path = folder.path().join("project");
@@ -45,15 +41,11 @@ impl Project {
     }
 
     /// The folder of the repository.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Writes a file, with the folders above it, at a path relative to the repository.
-    ///
-    /// # Panics
-    /// When it cannot be written.
     pub fn write(&self, path: impl AsRef<Path>, text: impl AsRef<[u8]>) {
         let path = self.path.join(path);
         let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));
@@ -61,19 +53,12 @@ impl Project {
     }
 
     /// Reads a text file at a path relative to the repository.
-    ///
-    /// # Panics
-    /// When it cannot be read.
-    #[must_use]
     pub fn read(&self, path: impl AsRef<Path>) -> String {
         let path = self.path.join(path);
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
     }
 
-    /// Commits everything that is not ignored, and returns the commit's id.
-    ///
-    /// # Panics
-    /// When git fails, as it does when nothing has changed.
+    /// Commits everything that is not ignored, of which something must have changed, and returns the commit's id.
     pub fn commit(&self, message: &str) -> String {
         self.git(["add", "--all"]);
         self.git(["commit", "--quiet", "--message", message]);
@@ -82,9 +67,6 @@ impl Project {
 
     /// Runs git in the repository, away from the user's configuration, and returns its output without the last
     /// line end.
-    ///
-    /// # Panics
-    /// When git is missing or fails.
     pub fn git(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
         let mut git = clean_command("git");
         let output = git

@@ -6,17 +6,11 @@ use std::time::{Duration, Instant};
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Waits until `holds` is true.
-///
-/// # Panics
-/// When it has not within `timeout`; the message names `what` was waited for.
 pub fn wait_for(timeout: Duration, what: &str, mut holds: impl FnMut() -> bool) {
     wait_for_some(timeout, what, || holds().then_some(()));
 }
 
 /// Waits until `look` finds something, and returns it.
-///
-/// # Panics
-/// When it has not within `timeout`; the message names `what` was waited for.
 pub fn wait_for_some<T>(timeout: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + timeout;
     let mut pause = Duration::from_millis(1);

@@ -79,22 +79,17 @@ impl Wire for OpenAiChat {
 /// The system prompt, which newer models call the developer's, is not part of the conversation.
 fn read_message(message: &Value) -> Option<ConversationMessage> {
     let texts = openai::texts(&message["content"]);
-    match message["role"].as_str()? {
-        "user" => Some(ConversationMessage {
-            by: Speaker::User,
-            parts: texts.into_iter().map(Part::Text).collect(),
-        }),
-        "assistant" => Some(ConversationMessage {
-            by: Speaker::Model,
-            parts: texts.into_iter().map(Part::Text).collect(),
-        }),
+    let by = match message["role"].as_str()? {
         "tool" => {
             let id = message["tool_call_id"].as_str().unwrap_or_default().to_owned();
             let result = ToolResult { tool_use_id: id, text: texts.join("\n"), is_error: false };
-            Some(ConversationMessage { by: Speaker::User, parts: vec![Part::ToolResult(result)] })
+            return Some(ConversationMessage { by: Speaker::User, parts: vec![Part::ToolResult(result)] });
         }
-        _ => None,
-    }
+        "user" => Speaker::User,
+        "assistant" => Speaker::Model,
+        _ => return None,
+    };
+    Some(ConversationMessage { by, parts: texts.into_iter().map(Part::Text).collect() })
 }
 
 fn chunk(names: &Names, choices: Value) -> Value {
