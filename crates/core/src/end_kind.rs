@@ -10,33 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::End;
 use crate::names::{name_of, value_named};
 
-/// A class of [`End`]: the same for all agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EndKind {
-    Completed,
-    Asked,
-    Slept,
-    RateLimited,
-    ServerError,
-    Auth,
-    ContextOverflow,
-    ResumeRefused,
-    MaxTurns,
-    MaxBudget,
-    Declined,
-    PermissionDenied,
-    TimedOut,
-    Crashed,
-    Lost,
-    SpawnFailed,
-    Cancelled,
-    OverBudget,
-    Interrupted,
-    Refused,
-    OutputLimit,
-}
-
 /// What Towline does by itself after an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Follows {
@@ -86,140 +59,81 @@ pub struct EndClass {
     pub hint: &'static str,
 }
 
-/// In the order of [`EndKind`].
-static TABLE: [EndClass; 21] = [
-    EndClass {
-        kind: EndKind::Completed,
-        title: "completed",
-        follows: Follows::Checks,
-        hint: "nothing; give the goal checks if it has none",
-    },
-    EndClass {
-        kind: EndKind::Asked,
-        title: "asked a question",
-        follows: Follows::WaitsForAnswer,
-        hint: "answer it: `towline answer ID`",
-    },
-    EndClass {
-        kind: EndKind::Slept,
-        title: "asked to sleep",
-        follows: Follows::Sleeps,
-        hint: "nothing; `towline tell ID` wakes it up",
-    },
-    EndClass {
-        kind: EndKind::RateLimited,
-        title: "rate limited",
-        follows: Follows::WaitsForQuota,
-        hint: "nothing; a second agent in `defaults.agents` goes on meanwhile",
-    },
-    EndClass {
-        kind: EndKind::ServerError,
-        title: "server error",
-        follows: Follows::WaitsForProvider,
-        hint: "look at the provider's status page and at the network of this machine",
-    },
-    EndClass {
-        kind: EndKind::Auth,
-        title: "credentials refused",
-        follows: Follows::HandsOver,
-        hint: "sign in to the agent, or give it a key whose account can pay; `towline agents check NAME` shows how",
-    },
-    EndClass {
-        kind: EndKind::ContextOverflow,
-        title: "context full",
-        follows: Follows::Compacts,
-        hint: "choose a model with a larger context, or make the goal smaller",
-    },
-    EndClass {
-        kind: EndKind::ResumeRefused,
-        title: "session not resumed",
-        follows: Follows::BeginsAnew,
-        hint: "nothing; if it happens often, see that nobody deletes the agent's own files",
-    },
-    EndClass {
-        kind: EndKind::MaxTurns,
-        title: "own limit of turns reached",
-        follows: Follows::ChecksThenGoesOn,
-        hint: "raise `max_turns` of the agent, or leave it out",
-    },
-    EndClass {
-        kind: EndKind::MaxBudget,
-        title: "own limit of cost reached",
-        follows: Follows::ChecksThenGoesOn,
-        hint: "raise that limit in the agent's own settings, or leave it out",
-    },
-    EndClass {
-        kind: EndKind::Declined,
-        title: "the model declined",
-        follows: Follows::NeedsPerson,
-        hint: "write the goal in other words, or name another model",
-    },
-    EndClass {
-        kind: EndKind::PermissionDenied,
-        title: "tool not permitted",
-        follows: Follows::ChecksThenPerson,
-        hint: "permit it in `allow` of the agent, take it out of `deny`, or set `permission = \"ask\"`",
-    },
-    EndClass {
-        kind: EndKind::TimedOut,
-        title: "timed out",
-        follows: Follows::RetriesAtOnce,
-        hint: "see what it waited for: `towline logs ID`; if it only works that long, raise the clock that ran out",
-    },
-    EndClass {
-        kind: EndKind::Crashed,
-        title: "crashed",
-        follows: Follows::Retries,
-        hint: "read what it printed: `towline logs ID --raw --attempt N`; `towline doctor` shows whether its version is known",
-    },
-    EndClass {
-        kind: EndKind::Lost,
-        title: "supervisor lost",
-        follows: Follows::Retries,
-        hint: "nothing; the machine may have restarted, or run out of memory",
-    },
-    EndClass {
-        kind: EndKind::SpawnFailed,
-        title: "could not be started",
-        follows: Follows::HandsOver,
-        hint: "correct what the message names; `towline doctor` shows whether the agent is installed and may start",
-    },
-    EndClass {
-        kind: EndKind::Cancelled,
-        title: "cancelled",
-        follows: Follows::EndsGoal,
-        hint: "go on, if you want to: `towline retry ID`",
-    },
-    EndClass {
-        kind: EndKind::OverBudget,
-        title: "budget spent",
-        follows: Follows::EndsGoal,
-        hint: "resume it with more: `towline retry ID --budget AXIS=+N`",
-    },
-    EndClass {
-        kind: EndKind::Interrupted,
-        title: "interrupted",
-        follows: Follows::Pauses,
-        hint: "continue the session: `towline resume ID`",
-    },
-    EndClass {
-        kind: EndKind::Refused,
-        title: "request refused",
-        follows: Follows::RetriesThenBeginsAnew,
-        hint: "start a new session: `towline retry ID --fresh`; if that is refused as well, look at the agent's model and settings",
-    },
-    EndClass {
-        kind: EndKind::OutputLimit,
-        title: "printed more than a file may hold",
-        follows: Follows::HandsOver,
-        hint: "raise the limit with `ulimit -f unlimited`, then run `towline retry ID`",
-    },
-];
+/// Makes [`EndKind`] and its table. A class is named like its variant of [`End`].
+macro_rules! end_classes {
+    ($($kind:ident, $title:literal, $follows:ident, $hint:literal;)+) => {
+        /// A class of [`End`]: the same for all agents.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum EndKind {
+            $($kind,)+
+        }
+
+        /// In the order of [`EndKind`].
+        static TABLE: &[EndClass] = &[
+            $(EndClass { kind: EndKind::$kind, title: $title, follows: Follows::$follows, hint: $hint },)+
+        ];
+
+        impl End {
+            /// The class of this end.
+            pub const fn kind(&self) -> EndKind {
+                match self {
+                    $(Self::$kind { .. } => EndKind::$kind,)+
+                }
+            }
+        }
+    };
+}
+
+end_classes! {
+    Completed, "completed", Checks,
+        "nothing; give the goal checks if it has none";
+    Asked, "asked a question", WaitsForAnswer,
+        "answer it: `towline answer ID`";
+    Slept, "asked to sleep", Sleeps,
+        "nothing; `towline tell ID` wakes it up";
+    RateLimited, "rate limited", WaitsForQuota,
+        "nothing; a second agent in `defaults.agents` goes on meanwhile";
+    ServerError, "server error", WaitsForProvider,
+        "look at the provider's status page and at the network of this machine";
+    Auth, "credentials refused", HandsOver,
+        "sign in to the agent, or give it a key whose account can pay; `towline agents check NAME` shows how";
+    ContextOverflow, "context full", Compacts,
+        "choose a model with a larger context, or make the goal smaller";
+    ResumeRefused, "session not resumed", BeginsAnew,
+        "nothing; if it happens often, see that nobody deletes the agent's own files";
+    MaxTurns, "own limit of turns reached", ChecksThenGoesOn,
+        "raise `max_turns` of the agent, or leave it out";
+    MaxBudget, "own limit of cost reached", ChecksThenGoesOn,
+        "raise that limit in the agent's own settings, or leave it out";
+    Declined, "the model declined", NeedsPerson,
+        "write the goal in other words, or name another model";
+    PermissionDenied, "tool not permitted", ChecksThenPerson,
+        "permit it in `allow` of the agent, take it out of `deny`, or set `permission = \"ask\"`";
+    TimedOut, "timed out", RetriesAtOnce,
+        "see what it waited for: `towline logs ID`; if it only works that long, raise the clock that ran out";
+    Crashed, "crashed", Retries,
+        "read what it printed: `towline logs ID --raw --attempt N`; `towline doctor` shows whether its version is known";
+    Lost, "supervisor lost", Retries,
+        "nothing; the machine may have restarted, or run out of memory";
+    SpawnFailed, "could not be started", HandsOver,
+        "correct what the message names; `towline doctor` shows whether the agent is installed and may start";
+    Cancelled, "cancelled", EndsGoal,
+        "go on, if you want to: `towline retry ID`";
+    OverBudget, "budget spent", EndsGoal,
+        "resume it with more: `towline retry ID --budget AXIS=+N`";
+    Interrupted, "interrupted", Pauses,
+        "continue the session: `towline resume ID`";
+    Refused, "request refused", RetriesThenBeginsAnew,
+        "start a new session: `towline retry ID --fresh`; if that is refused as well, look at the agent's model and settings";
+    OutputLimit, "printed more than a file may hold", HandsOver,
+        "raise the limit with `ulimit -f unlimited`, then run `towline retry ID`";
+}
 
 impl EndKind {
     /// All classes with their words.
     pub fn all() -> &'static [EndClass] {
-        &TABLE
+        TABLE
     }
 
     /// The words of this one.
@@ -289,33 +203,6 @@ impl Follows {
 }
 
 impl End {
-    /// The class of this end.
-    pub const fn kind(&self) -> EndKind {
-        match self {
-            Self::Completed => EndKind::Completed,
-            Self::Asked => EndKind::Asked,
-            Self::Slept { .. } => EndKind::Slept,
-            Self::RateLimited { .. } => EndKind::RateLimited,
-            Self::ServerError { .. } => EndKind::ServerError,
-            Self::Auth { .. } => EndKind::Auth,
-            Self::ContextOverflow => EndKind::ContextOverflow,
-            Self::ResumeRefused { .. } => EndKind::ResumeRefused,
-            Self::MaxTurns => EndKind::MaxTurns,
-            Self::MaxBudget => EndKind::MaxBudget,
-            Self::Declined { .. } => EndKind::Declined,
-            Self::PermissionDenied { .. } => EndKind::PermissionDenied,
-            Self::TimedOut { .. } => EndKind::TimedOut,
-            Self::Crashed { .. } => EndKind::Crashed,
-            Self::Lost => EndKind::Lost,
-            Self::SpawnFailed { .. } => EndKind::SpawnFailed,
-            Self::Cancelled => EndKind::Cancelled,
-            Self::OverBudget => EndKind::OverBudget,
-            Self::Interrupted => EndKind::Interrupted,
-            Self::Refused { .. } => EndKind::Refused,
-            Self::OutputLimit => EndKind::OutputLimit,
-        }
-    }
-
     /// The name in JSON and in the store.
     pub fn name(&self) -> &'static str {
         name_of(self)
@@ -353,7 +240,7 @@ mod tests {
     /// Stored goals and programs know them.
     #[test]
     fn no_name_has_changed() {
-        let names = TABLE.each_ref().map(|class| class.kind.name()).join(" ");
+        let names = TABLE.iter().map(|class| class.kind.name()).collect::<Vec<_>>().join(" ");
         let stored = "completed asked slept rate_limited server_error auth context_overflow resume_refused \
                       max_turns max_budget declined permission_denied timed_out crashed lost spawn_failed \
                       cancelled over_budget interrupted refused output_limit";
