@@ -321,7 +321,7 @@ pub(crate) struct Ls {
     #[arg(short, long)]
     pub(crate) all: bool,
     /// List only goals in this phase, such as `running` or `failed`; may be given several times
-    #[arg(long, value_name = "PHASE", value_parser = PossibleValuesParser::new(Phase::NAMES), hide_possible_values = true)]
+    #[arg(long, value_name = "PHASE", value_parser = PossibleValuesParser::new(Phase::names()), hide_possible_values = true)]
     pub(crate) phase: Vec<String>,
     /// List the N newest goals; without it, all of them
     #[arg(short = 'n', value_name = "N")]

@@ -183,17 +183,17 @@ impl Commit {
 }
 
 macro_rules! counter {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident($number:ty)) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(pub u64);
+        pub struct $name(pub $number);
 
         impl $name {
             /// The one after this.
             #[must_use]
             pub const fn next(self) -> Self {
-                Self(self.0 + 1)
+                Self(self.0.saturating_add(1))
             }
         }
 
@@ -207,15 +207,23 @@ macro_rules! counter {
 
 counter! {
     /// Grows with every new holder of a goal's lease; writes of an older one are refused.
-    Generation
+    Generation(u64)
 }
 counter! {
     /// The place of an event in its goal's log: 1, 2, 3 … without gaps.
-    Seq
+    Seq(u64)
 }
 counter! {
     /// The place of an event among those of all goals: it grows with each, and may have gaps.
-    PoolSeq
+    PoolSeq(u64)
+}
+counter! {
+    /// The number of a question within its goal, from 1.
+    QuestionNo(u32)
+}
+counter! {
+    /// The number of an operator's message within its goal, from 1.
+    MessageNo(u32)
 }
 
 #[cfg(test)]

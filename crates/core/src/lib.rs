@@ -50,7 +50,8 @@ pub use goal::{
     WorkspaceSpec,
 };
 pub use ids::{
-    AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, PoolSeq, Seq, SessionId,
+    AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, MessageNo, PoolSeq, QuestionNo,
+    Seq, SessionId,
 };
 pub use phase::{EscalationReason, FailureReason, PauseReason, Phase, StopWhy, Stopping};
 pub use plain_text::{harmless, misleads, plain_line, without_escapes};
@@ -59,8 +60,8 @@ pub use price::{ListedPrice, Price, PriceList};
 pub use price_table::AS_OF as PRICES_AS_OF;
 pub use prompt::{Briefing, Conversation, Handover, Prompt, Section};
 pub use question::{
-    About, Answerer, Ask, BadAnswer, BadQuestion, Choice, Closed, DeliveryState, LastWords, MessageNo,
-    OperatorMessage, Part, Question, QuestionNo, Reply, ToolCall,
+    About, Answerer, Ask, BadAnswer, BadQuestion, Choice, Closed, DeliveryState, LastWords, OperatorMessage,
+    Part, Question, Reply, ToolCall,
 };
 pub use state::{
     Attempt, CompactionRequest, ContextState, GoalState, Merge, ModelChoice, Outage, SessionBinding,

@@ -5,14 +5,15 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::names::name_of;
+use crate::names::{name_of, names};
 use crate::{AttemptNo, Axis, EndKind, MissingProgram, Policy, QuestionNo, Timeout};
 
 /// The phase of a goal. A cache of its log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 pub enum Phase {
     /// Waits for a slot.
+    #[default]
     Queued,
     /// Its workspace is being made.
     Preparing,
@@ -269,22 +270,9 @@ impl Phase {
     }
 
     /// The name of every phase.
-    pub const NAMES: [&'static str; 14] = [
-        "queued",
-        "preparing",
-        "running",
-        "stopping",
-        "checking",
-        "sleeping",
-        "limited",
-        "blocked",
-        "paused",
-        "escalated",
-        "done",
-        "unproven",
-        "failed",
-        "cancelled",
-    ];
+    pub fn names() -> &'static [&'static str] {
+        names::<Self>(Some("phase"))
+    }
 
     /// The reason, where the name is not enough.
     pub fn reason(&self) -> Option<String> {

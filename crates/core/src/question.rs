@@ -5,7 +5,6 @@
 
 mod reading;
 
-use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,29 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use reading::{BadAnswer, BadQuestion, LastWords};
 
-use crate::{AttemptNo, Outcome};
-
-/// The number of a question within its goal, from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct QuestionNo(pub u32);
-
-impl fmt::Display for QuestionNo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// The number of an operator's message within its goal, from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct MessageNo(pub u32);
-
-impl fmt::Display for MessageNo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+use crate::{AttemptNo, MessageNo, Outcome, QuestionNo};
 
 /// What an agent wants of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The state of a goal. Stored with every step; always equal to replaying the log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GoalState {
     /// The present phase.
     pub phase: Phase,
@@ -154,37 +154,11 @@ impl GoalState {
     pub fn new(goal: &Goal) -> Self {
         Self {
             phase: Phase::Queued,
-            generation: Generation::default(),
             budget: goal.budget.clone(),
-            first_started_at: None,
-            settled_at: None,
-            preparations: 0,
-            workspace: None,
             session: goal.continues.as_ref().map(|continued| continued.session.clone()),
-            attempts: Vec::new(),
-            candidate: None,
-            errors_in_row: 0,
-            failed_starts_in_row: 0,
-            same_failure_in_row: 0,
-            denials_in_row: 0,
-            auth_failures_in_row: 0,
-            questions: Vec::new(),
-            messages: Vec::new(),
-            context: ContextState::default(),
-            unavailable: BTreeMap::new(),
-            merged: None,
-            branch: None,
-            model: None,
-            configured_models: BTreeMap::new(),
             queued_at: Some(goal.created_at),
-            outage: Outage::default(),
-            guessed_limits_in_row: 0,
             baseline: Baseline::Pending,
-            baseline_rounds: 0,
-            replaced_checks: None,
-            compaction: None,
-            continued_by: None,
-            entered_at: None,
+            ..Self::default()
         }
     }
 
@@ -526,6 +500,7 @@ impl Attempt {
             read_to: 0,
         }
     }
+
     /// Whether the model was asked, so that what is not reported is unknown rather than nothing.
     fn may_have_used(&self) -> bool {
         self.turns > 0 && self.counts || self.was_answered()

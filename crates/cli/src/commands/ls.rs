@@ -48,7 +48,7 @@ pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure
 }
 
 fn listing(context: &Context, args: &Ls) -> Listing {
-    let phases = Phase::NAMES.into_iter().filter(|name| args.phase.iter().any(|wanted| wanted == name));
+    let phases = Phase::names().iter().copied().filter(|name| args.phase.iter().any(|wanted| wanted == name));
     let repository = if args.all { None } else { find::repository_here(context) };
     Listing { repository, phases: phases.collect(), ..Listing::all() }
 }

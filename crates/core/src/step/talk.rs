@@ -14,7 +14,7 @@ impl Stepper<'_> {
     /// Keeps a question. A living agent may wait for the answer; the goal is blocked in any case.
     pub(super) fn ask(&mut self, ask: &Ask) {
         let Some(attempt) = self.state.last_attempt().map(|attempt| attempt.n) else { return };
-        let n = QuestionNo(u32::try_from(self.state.questions.len()).unwrap_or(u32::MAX).saturating_add(1));
+        let n = self.state.questions.last().map(|question| question.n).unwrap_or_default().next();
         let deadline = ask.patience.map(|patience| later(self.now, patience));
         self.state.questions.push(Question {
             n,
@@ -215,7 +215,7 @@ impl Stepper<'_> {
 
     /// Brings the operator's words to the living agent, or keeps them for the next prompt.
     fn pass_on(&mut self, text: String) {
-        let n = MessageNo(u32::try_from(self.state.messages.len()).unwrap_or(u32::MAX).saturating_add(1));
+        let n = self.state.messages.last().map(|message| message.n).unwrap_or_default().next();
         let living = self.before.living_attempt();
         let delivery = living.map_or(DeliveryState::Waiting, DeliveryState::OnItsWay);
         self.state.messages.push(OperatorMessage { n, text: text.clone(), at: self.now, delivery });
