@@ -58,7 +58,6 @@ pub use plain_text::{harmless, misleads, plain_line, without_escapes};
 pub use policy::Policy;
 pub use price::{ListedPrice, Price, PriceList};
 pub use price_table::AS_OF as PRICES_AS_OF;
-pub use prompt::{Briefing, Conversation, Handover, Prompt, Section};
 pub use question::{
     About, Answerer, Ask, BadAnswer, BadQuestion, Choice, Closed, DeliveryState, LastWords, OperatorMessage,
     Part, Question, Reply, ToolCall,

@@ -1,12 +1,40 @@
 //! Prompts by their exact text: what is tested is what an agent reads.
 
+use super::{Conversation, next_prompt};
 use crate::fixtures::*;
 use crate::{
-    Checkout, Conversation, End, Event, Goal, GoalState, Prompt, Refusal, SessionId, SessionPlan, Verdict,
+    Check, CheckKind, CheckResult, Checkout, End, Event, Goal, GoalState, Refusal, SessionId, SessionPlan,
+    Verdict,
 };
 
-fn rendered(goal: &Goal, state: &GoalState, conversation: Conversation) -> String {
-    Prompt::next(goal, state, conversation).render()
+/// The beginning of each prompt after the only check has failed.
+const FAILED: &str = "\
+# Checks that failed on your work
+
+## tests
+
+Command: `cargo test`
+Result: exit code 101";
+
+/// What the check printed, as it follows [`FAILED`].
+const EVIDENCE: &str = "\n\n```\n1 failed\n```";
+
+const GOAL: &str = "\
+# Goal
+
+Make the tests pass.
+
+# How it will be checked
+
+- tests: `cargo test`";
+
+const INTERRUPTED: &str = "\
+# Interrupted
+
+The last turn did not come to its end (crashed). What you changed is still in the directory. Look at it, then go on.";
+
+fn first_prompt(goal: &Goal) -> String {
+    next_prompt(goal, &GoalState::new(goal), Conversation::New)
 }
 
 /// A goal whose only attempt worked and met this verdict.
@@ -45,26 +73,13 @@ Make the tests pass.
 
 - tests: `cargo test`
 - lint: `cargo clippy -- -D warnings`";
-    assert_eq!(rendered(&goal, &GoalState::new(&goal), Conversation::New), expected);
+    assert_eq!(first_prompt(&goal), expected);
 }
 
 #[test]
-fn without_a_briefing_the_first_prompt_begins_with_the_goal() {
-    let expected = "\
-# Goal
-
-Make the tests pass.
-
-# How it will be checked
-
-- tests: `cargo test`";
-    assert_eq!(rendered(&goal(), &GoalState::new(&goal()), Conversation::New), expected);
-}
-
-#[test]
-fn a_goal_without_checks_is_described_as_it_is() {
-    let goal = goal_without_checks();
-    assert_eq!(rendered(&goal, &GoalState::new(&goal), Conversation::New), "# Goal\n\nMake the tests pass.");
+fn without_a_briefing_the_first_prompt_begins_with_the_goal_and_lists_the_checks_there_are() {
+    assert_eq!(first_prompt(&goal()), GOAL);
+    assert_eq!(first_prompt(&goal_without_checks()), "# Goal\n\nMake the tests pass.");
 }
 
 #[test]
@@ -72,7 +87,7 @@ fn after_a_red_verdict_the_session_hears_what_failed_and_not_the_goal_again() {
     let checks =
         vec![check("tests", "cargo test"), check("lint", "cargo clippy"), check("docs", "mdbook test")];
     let goal = Goal { briefing: true, checks, ..goal() };
-    let slow = crate::CheckResult {
+    let slow = CheckResult {
         exit_code: None,
         problem: Some("it took longer than 60s".into()),
         ..red("docs", "building…\n\n")
@@ -103,28 +118,11 @@ building…
 }
 
 #[test]
-fn a_check_that_did_not_exit_is_reported() {
-    let result = crate::CheckResult { exit_code: None, ..red("tests", "killed") };
-    let expected = "\
-# Checks that failed on your work
-
-## tests
-
-Command: `cargo test`
-Result: it did not exit
-
-```
-killed
-```";
-    assert_eq!(prompt_after(goal(), verdict("t1", vec![result])), expected);
-}
-
-#[test]
 fn a_check_that_is_no_command_is_described_with_the_evidence_there_is() {
-    let untouched = crate::CheckKind::Untouched { paths: vec!["api/**".into()] };
-    let kinds = [("api", untouched), ("commits", crate::CheckKind::Committed)];
-    let checks = kinds.map(|(name, kind)| crate::Check { kind, ..check(name, "") }).to_vec();
-    let failed = |name, problem: &str, evidence| crate::CheckResult {
+    let untouched = CheckKind::Untouched { paths: vec!["api/**".into()] };
+    let kinds = [("api", untouched), ("commits", CheckKind::Committed)];
+    let checks = kinds.map(|(name, kind)| Check { kind, ..check(name, "") }).to_vec();
+    let failed = |name, problem: &str, evidence| CheckResult {
         exit_code: None,
         problem: Some(problem.into()),
         ..red(name, evidence)
@@ -153,87 +151,47 @@ Result: there is no new commit";
 }
 
 #[test]
-fn evidence_with_fences_of_its_own_stays_inside_longer_ones() {
-    let verdict = verdict("t1", vec![red("tests", "expected:\n````md\n```\nfn main() {}\n```\n````\n")]);
-    let expected = "\
-# Checks that failed on your work
-
-## tests
-
-Command: `cargo test`
-Result: exit code 101
-
-`````
-expected:
-````md
-```
-fn main() {}
-```
-````
-`````";
-    assert_eq!(prompt_after(goal(), verdict), expected);
-}
-
-#[test]
-fn restored_paths_are_named_after_the_failures() {
+fn what_explains_a_verdict_follows_the_failures() {
+    let verdict = |evidence| verdict("t1", vec![red("tests", evidence)]);
+    let unended = CheckResult { exit_code: None, ..red("tests", "killed") };
     let restored = vec!["tests/a.rs".to_owned(), "towline.toml".to_owned()];
-    let verdict = Verdict { restored, ..verdict("t1", vec![red("tests", "1 failed")]) };
-    let expected = "\
-# Checks that failed on your work
-
-## tests
-
-Command: `cargo test`
-Result: exit code 101
-
-```
-1 failed
-```
-
-# Protected paths
-
-These are protected and were put back as they were; changes to them do not count:
-- tests/a.rs
-- towline.toml";
-    assert_eq!(prompt_after(goal(), verdict), expected);
-}
-
-#[test]
-fn notes_on_a_verdict_follow_the_failures() {
     let notes = vec!["git ignores these files, so they are not part of the work: a.log".to_owned()];
-    let verdict = Verdict { notes, ..verdict("t1", vec![red("tests", "")]) };
-    let expected = "\
-# Checks that failed on your work
-
-## tests
-
-Command: `cargo test`
-Result: exit code 101
-
-# About the checks
-
-- git ignores these files, so they are not part of the work: a.log";
-    assert_eq!(prompt_after(goal(), verdict), expected);
-}
-
-#[test]
-fn a_failed_confirmation_is_named_after_the_failures() {
-    let verdict = Verdict { checkout: Checkout::WarmThenClean, ..verdict("t1", vec![red("tests", "")]) };
-    let mut goal = goal();
-    goal.workspace.warm = vec!["target".to_owned(), "web/node_modules".to_owned()];
-    let expected = "\
-# Checks that failed on your work
-
-## tests
-
-Command: `cargo test`
-Result: exit code 101
-
-# Clean checkout
-
-All checks passed in a checkout with build output of an earlier run (`target`, `web/node_modules`), and then failed in a clean \
-one. Only the clean one counts: look for what the work needs and does not contain.";
-    assert_eq!(prompt_after(goal, verdict), expected);
+    for (verdict, expected) in [
+        // A fence is longer than any in the evidence.
+        (
+            verdict("expected:\n````md\n```\nfn main() {}\n```\n````\n"),
+            format!("{FAILED}\n\n`````\nexpected:\n````md\n```\nfn main() {{}}\n```\n````\n`````"),
+        ),
+        (
+            Verdict { checks: vec![unended], ..verdict("") },
+            format!("{}\n\n```\nkilled\n```", FAILED.replace("exit code 101", "it did not exit")),
+        ),
+        (
+            Verdict { restored, ..verdict("1 failed") },
+            format!(
+                "{FAILED}{EVIDENCE}\n\n# Protected paths\n\nThese are protected and were put back as they were; changes \
+                 to them do not count:\n- tests/a.rs\n- towline.toml"
+            ),
+        ),
+        (
+            Verdict { notes, ..verdict("") },
+            format!(
+                "{FAILED}\n\n# About the checks\n\n- git ignores these files, so they are not part of the work: a.log"
+            ),
+        ),
+        (
+            Verdict { checkout: Checkout::WarmThenClean, ..verdict("") },
+            format!(
+                "{FAILED}\n\n# Clean checkout\n\nAll checks passed in a checkout with build output of an earlier run \
+                 (`target`, `web/node_modules`), and then failed in a clean one. Only the clean one counts: look for what \
+                 the work needs and does not contain."
+            ),
+        ),
+    ] {
+        let mut goal = goal();
+        goal.workspace.warm = vec!["target".to_owned(), "web/node_modules".to_owned()];
+        assert_eq!(prompt_after(goal, verdict), expected);
+    }
 }
 
 #[test]
@@ -244,31 +202,9 @@ fn a_cold_start_after_a_refused_resume_hears_everything() {
     story.receive(ended(End::ResumeRefused { why: Refusal::InUse }));
     let launch = story.go_on();
     assert_eq!(launch.session, SessionPlan::Fresh(fresh_session(3)));
-    let expected = "\
-# Goal
-
-Make the tests pass.
-
-# How it will be checked
-
-- tests: `cargo test`
-
-# Checks that failed on your work
-
-## tests
-
-Command: `cargo test`
-Result: exit code 101
-
-```
-1 failed
-```
-
-# Protected paths
-
-These are protected and were put back as they were; changes to them do not count:
-- tests/a.rs";
-    assert_eq!(launch.prompt, expected);
+    let restored = "# Protected paths\n\nThese are protected and were put back as they were; changes to them do not \
+                    count:\n- tests/a.rs";
+    assert_eq!(launch.prompt, format!("{GOAL}\n\n{FAILED}{EVIDENCE}\n\n{restored}"));
 }
 
 #[test]
@@ -277,31 +213,8 @@ fn a_cold_start_after_an_interruption_hears_of_both_that_and_the_failures_before
     story.work_in("s1", true);
     story.receive(ended(crashed()));
     story.go_on();
-    story.receive(ended(End::ResumeRefused { why: crate::Refusal::NotFound }));
-    let expected = "\
-# Goal
-
-Make the tests pass.
-
-# How it will be checked
-
-- tests: `cargo test`
-
-# Interrupted
-
-The last turn did not come to its end (crashed). What you changed is still in the directory. Look at it, then go on.
-
-# Checks that failed on your work
-
-## tests
-
-Command: `cargo test`
-Result: exit code 101
-
-```
-1 failed
-```";
-    assert_eq!(story.go_on().prompt, expected);
+    story.receive(ended(End::ResumeRefused { why: Refusal::NotFound }));
+    assert_eq!(story.go_on().prompt, format!("{GOAL}\n\n{INTERRUPTED}\n\n{FAILED}{EVIDENCE}"));
 }
 
 #[test]
@@ -309,11 +222,7 @@ fn a_resumed_session_gets_the_same_failures_only_once() {
     let mut story = after_verdict(goal(), verdict("t1", vec![red("tests", "1 failed")]));
     story.work_in("s1", true);
     story.receive(ended(crashed()));
-    let expected = "\
-# Interrupted
-
-The last turn did not come to its end (crashed). What you changed is still in the directory. Look at it, then go on.";
-    assert_eq!(story.go_on().prompt, expected);
+    assert_eq!(story.go_on().prompt, INTERRUPTED);
 }
 
 #[test]
@@ -323,5 +232,5 @@ fn a_session_that_accepted_no_prompt_gets_everything_when_it_is_resumed() {
     story.receive(ended(crashed()));
     let launch = story.go_on();
     assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
-    assert_eq!(launch.prompt, rendered(&goal(), &GoalState::new(&goal()), Conversation::New));
+    assert_eq!(launch.prompt, first_prompt(&goal()));
 }

@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use super::Stepper;
 use super::handover::NextAgent;
 use crate::deadlines::later;
-use crate::prompt::Conversation;
+use crate::prompt::{Conversation, next_prompt};
 use crate::{
     AgentName, Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, Event, FailureReason, Launch,
-    LaunchProblem, PauseReason, Phase, Policy, Prompt, SessionPlan, Timeout, Verdict, Work,
+    LaunchProblem, PauseReason, Phase, Policy, SessionPlan, Timeout, Verdict, Work,
 };
 
 impl Stepper<'_> {
@@ -43,7 +43,7 @@ impl Stepper<'_> {
             None => (SessionPlan::Fresh(id.fresh_session()), Conversation::New),
         };
         let compact = self.compaction(n, &agent, conversation);
-        let prompt = Prompt::next(self.goal, &self.state, conversation).render();
+        let prompt = next_prompt(self.goal, &self.state, conversation);
         let permitted =
             self.state.questions.iter().filter_map(|question| question.permitted().cloned()).collect();
         self.mark_sent_with_prompt(n);

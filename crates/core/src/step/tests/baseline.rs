@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use crate::fixtures::*;
+use crate::prompt::{Conversation, next_prompt};
 use crate::{
     Axis, Baseline, BaselineCheck, BaselineMode, Budget, Effect, End, EscalationReason, Event, FailureReason,
-    Goal, Illegal, MissingProgram, Moved, Phase, Prompt, ReplacedChecks, Stale, StepOutcome, StopWhy,
-    Stopping, Timeout,
+    Goal, Illegal, MissingProgram, Moved, Phase, ReplacedChecks, Stale, StepOutcome, StopWhy, Stopping,
+    Timeout,
 };
 
 /// A goal whose first attempt waits for the checks on the base since second 0.
@@ -302,7 +303,7 @@ fn a_session_that_goes_on_hears_of_replaced_checks_once() {
         launch.prompt
     );
     story.work_in("s1", true);
-    let next = Prompt::next(&story.goal, &story.state, crate::Conversation::Resumed).render();
+    let next = next_prompt(&story.goal, &story.state, Conversation::Resumed);
     assert!(!next.contains("make lint"), "{next}");
 }
 
