@@ -125,7 +125,7 @@ impl AgentSettings {
     }
 
     /// The first variable that an MCP server names and that is not set, with the server.
-    pub(crate) fn missing_variable(&self, inherited: &BTreeMap<String, String>) -> Option<(&str, &str)> {
+    pub fn missing_variable(&self, inherited: &BTreeMap<String, String>) -> Option<(&str, &str)> {
         let is_set = |name: &str| self.env.contains_key(name) || inherited.contains_key(name);
         self.mcp.iter().find_map(|(server, given)| {
             given.variables().into_iter().find(|name| !is_set(name)).map(|name| (server.as_str(), name))

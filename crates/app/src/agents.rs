@@ -7,34 +7,40 @@ use std::path::Path;
 
 use serde_json::Value;
 use towline_agent::{AgentSettings, Permission, Restriction, agent};
-use towline_config::{Config, LayerName, goal_agents_layer, resolve_agent};
+use towline_config::{LayerName, Loaded, goal_agents_layer, resolve_agent};
 use towline_core::{AgentName, Goal};
 use towline_engine::Home;
 use uuid::Uuid;
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::find;
 use crate::notice::Notice;
+use crate::{find, mcp_file};
 
 /// The settings of these agents, as the goal wants them.
 pub(crate) fn settings_of(
     context: &Context,
     directory: &Path,
-    config: &Config,
+    loaded: &Loaded,
     names: &[AgentName],
     own: &BTreeMap<String, Value>,
     layer: LayerName,
 ) -> Result<Vec<(AgentName, AgentSettings)>, Error> {
-    let resolve = |config: &Config| -> Result<Vec<_>, Error> {
-        names.iter().map(|name| Ok((name.clone(), resolve_agent(config, name.as_str())?.clone()))).collect()
+    let resolve = |loaded: &Loaded| {
+        let resolve = |name: &AgentName| {
+            let mut settings = resolve_agent(&loaded.config, name.as_str())?.clone();
+            let source = loaded.sources.get(&mcp_file::key(name.as_str()));
+            mcp_file::add_servers(name.as_str(), &mut settings, source, directory)?;
+            Ok((name.clone(), settings))
+        };
+        names.iter().map(resolve).collect::<Result<Vec<_>, Error>>()
     };
-    let agents = resolve(config)?;
+    let agents = resolve(loaded)?;
     if own.is_empty() {
         return Ok(agents);
     }
     let above = goal_agents_layer(layer, names, own);
-    resolve(&context.configuration_under(directory, Some(above))?.config)
+    resolve(&context.configuration_under(directory, Some(above))?)
 }
 
 /// Fails unless the agent's program is there.
@@ -66,7 +72,7 @@ pub fn agents_of(context: &Context, goal: &Goal) -> Result<GoalAgents, Error> {
 pub(crate) fn agents_in(context: &Context, directory: &Path, goal: &Goal) -> Result<GoalAgents, Error> {
     let loaded = context.configuration(directory)?;
     let layer = LayerName::StoredGoal;
-    let agents = settings_of(context, directory, &loaded.config, &goal.agents, &goal.agent_settings, layer)?;
+    let agents = settings_of(context, directory, &loaded, &goal.agents, &goal.agent_settings, layer)?;
     let notices = loaded.warnings.into_iter().map(Notice::Setting).collect();
     Ok(GoalAgents { agents: agents.into_iter().collect(), notices })
 }

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use towline_agent::agent;
-use towline_config::{Inspection, Layer, LayerContent, LayerName, Loaded, MCP_FILE_LIMIT, read_mcp_file};
+use towline_config::{Config, Inspection, Layer, LayerContent, LayerName, Loaded};
 use towline_engine::{Engine, EngineSettings, Home, SystemClock, known_secrets, supervisor_arguments};
 use towline_process::SupervisorProgram;
 use towline_store::{SqliteStore, Store, UpgradeGuard};
 
 use crate::error::Error;
+use crate::mcp_file;
 use crate::projects::Projects;
 use crate::secrets::KnownSecrets;
 use crate::upgrade::{ShowUpgrade, Upgrade};
@@ -77,19 +77,32 @@ impl Context {
         layers.extend(above);
         let mut loaded = towline_config::load(&layers)?;
         loaded.config.set_own_program(&self.program.display().to_string());
-        add_mcp_files(&mut loaded, directory)?;
-        self.secrets.add(&known_secrets(&self.environment, loaded.config.agents.values()));
+        self.know_secrets(&mut loaded.config, directory, |key| loaded.sources.get(key));
         Ok(loaded)
     }
 
     /// Has the secrets hidden that the configuration names which holds in `directory`, as far as it can be understood:
     /// whoever shows what an agent has left there may show them.
     pub fn know_secrets_of(&self, directory: &Path) {
-        self.inspection(&self.layer_files(directory));
+        self.inspection(directory, &self.layer_files(directory));
+    }
+
+    /// Has the secrets hidden that agents are given, also by a file of MCP servers. One that cannot be used is an error where
+    /// its agent is used.
+    fn know_secrets<'a>(
+        &self,
+        config: &mut Config,
+        directory: &Path,
+        source: impl Fn(&str) -> Option<&'a LayerName>,
+    ) {
+        for (name, settings) in &mut config.agents {
+            let _ = mcp_file::add_servers(name, settings, source(&mcp_file::key(name)), directory);
+        }
+        self.secrets.add(&known_secrets(&self.environment, config.agents.values()));
     }
 
     /// The settings in these files and the environment, where they can be understood.
-    pub fn inspection(&self, files: &[LayerFile]) -> Inspection {
+    pub fn inspection(&self, directory: &Path, files: &[LayerFile]) -> Inspection {
         let read = |file: &LayerFile| {
             let text = file.text.as_ref().ok()?.as_ref()?;
             Some(Layer { name: file.name.clone(), content: LayerContent::Toml(text.clone()) })
@@ -98,7 +111,8 @@ impl Context {
         let environment = Layer::environment(self.environment.clone());
         let mut inspection = towline_config::inspect(&layers.chain([environment]).collect::<Vec<_>>());
         inspection.config.set_own_program(&self.program.display().to_string());
-        self.secrets.add(&known_secrets(&self.environment, inspection.config.agents.values()));
+        let source = |key: &str| mcp_file::source_in(&inspection.settings, key);
+        self.know_secrets(&mut inspection.config, directory, source);
         inspection
     }
 
@@ -187,41 +201,6 @@ impl Context {
 fn unusable(root: &Path, error: &std::io::Error) -> Error {
     Error::internal(format!("cannot use the state directory {}: {error}", root.display()))
         .hint("set TOWLINE_HOME to a directory that you may write to")
-}
-
-/// Adds the servers of MCP configuration files to those that the settings name. A path is relative to the file that names
-/// it.
-fn add_mcp_files(loaded: &mut Loaded, directory: &Path) -> Result<(), Error> {
-    let Loaded { config, sources, .. } = loaded;
-    for (name, settings) in &mut config.agents {
-        if let Some(path) = &settings.mcp_file {
-            let base = match sources.get(&format!("agents.{name}.mcp_file")) {
-                Some(LayerName::User(file) | LayerName::Repository(file)) => file.parent(),
-                _ => None,
-            };
-            let path = base.unwrap_or(directory).join(path);
-            let refused = |why: &str| {
-                Error::usage(format!(
-                    "cannot use {}, the `mcp_file` of agent `{name}`: {why}",
-                    path.display()
-                ))
-            };
-            let text = towline_files::read_following(&path, MCP_FILE_LIMIT);
-            let text = text.map_err(|error| refused(&error.to_string()))?;
-            for (server, given) in read_mcp_file(&text).map_err(|why| refused(&why))? {
-                settings.mcp.entry(server).or_insert(given);
-            }
-        }
-        let over_http = settings.mcp.iter().find(|(_, server)| server.url.is_some());
-        if let Some((server, _)) = over_http.filter(|_| !agent(settings.kind).takes_http_servers()) {
-            return Err(Error::usage(format!(
-                "agent `{name}`: the MCP server `{server}` is reached over HTTP, and agents of the kind `{}` can only start programs",
-                settings.kind.name()
-            ))
-            .hint("give it as a `command`, or leave it out"));
-        }
-    }
-    Ok(())
 }
 
 fn read_if_there(path: &Path) -> std::io::Result<Option<String>> {

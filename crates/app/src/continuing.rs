@@ -136,7 +136,7 @@ fn for_session(mut request: Request, session: &SessionBinding) -> Result<Request
         Some(first) if first == name => {}
         Some(first) => {
             return Err(Error::usage(format!("`{first}` cannot continue the conversation of `{name}`"))
-                .hint(format!("leave --agent out, or name {name} first")));
+                .hint(format!("leave the agent out, or name {name} first")));
         }
     }
     let model = request.model.clone().map_or(ModelChoice::Unknown, ModelChoice::Named);
@@ -145,7 +145,7 @@ fn for_session(mut request: Request, session: &SessionBinding) -> Result<Request
             "the conversation was held with another model ({})",
             session.asked_model
         ))
-        .hint("leave --model out, or start a new goal without --continue"));
+        .hint("leave the model out, or start a new conversation"));
     }
     Ok(request)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use towline_agent::{Ability, AgentSettings, Resuming, agent};
 use towline_config::{
-    Config, GoalFile, GoalOrigin, Layer, LayerContent, LayerName, WorkspaceConfig, WorkspaceOverrides,
+    GoalFile, GoalOrigin, Layer, LayerContent, LayerName, Loaded, WorkspaceConfig, WorkspaceOverrides,
     check_from_command,
 };
 use towline_core::{
@@ -79,15 +79,15 @@ pub async fn draft(context: &Context, run: &Request, now: Timestamp) -> Result<D
         ["workspace.base", "workspace.mode", "baseline.mode"].map(is_flag);
     let mut notices: Vec<Notice> =
         file.warnings.iter().chain(&loaded.warnings).cloned().map(Notice::Setting).collect();
+    let agents = agents(context, &loaded, run, &file, &mut notices)?;
     let config = loaded.config;
-    let agents = agents(context, &config, run, &file, &mut notices)?;
     let checks = match commands_as_checks(&run.checks)? {
         given if !given.is_empty() => given,
         _ => valid(file.checks.unwrap_or_else(|| config.checks.clone()))?,
     };
     let baseline = chosen(baseline_given, file.baseline, config.baseline);
     if (baseline_given || file.baseline == Some(BaselineMode::Red)) && checks.is_empty() {
-        return Err(Error::usage("--red-first needs a check").hint([("give one", Action::GiveCheck)]));
+        return Err(Error::usage("`red_first` needs a check").hint([("give one", Action::GiveCheck)]));
     }
     let protect = file.protect.unwrap_or(config.protect);
     let unprotect = [file.unprotect, run.unprotect.clone()].concat();
@@ -231,10 +231,8 @@ fn must_be_inside(copy: &[String]) -> Result<(), Error> {
 fn prompt(run: &Request, file: &GoalFile) -> Result<String, Error> {
     let name = run.file.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     match (&run.prompt, &file.prompt) {
-        (Some(_), Some(_)) => {
-            Err(Error::usage(format!("the prompt is given twice: on the command line and in {name}"))
-                .hint("leave one of them out"))
-        }
+        (Some(_), Some(_)) => Err(Error::usage(format!("the prompt is given twice: here and in {name}"))
+            .hint("leave one of them out")),
         (Some(prompt), None) | (None, Some(prompt)) => Ok(prompt.clone()),
         (None, None) => Err(Error::usage(format!("{name} has no prompt"))
             .hint("add `prompt = \"…\"` to a TOML file, or text below the settings of a Markdown file")),
@@ -279,17 +277,17 @@ fn origin(context: &Context, own: GoalOrigin) -> Origin {
 /// goal names, only the first is sure to be needed, so only that one must be installed.
 fn agents(
     context: &Context,
-    config: &Config,
+    loaded: &Loaded,
     run: &Request,
     file: &GoalFile,
     notices: &mut Vec<Notice>,
 ) -> Result<Vec<(AgentName, AgentSettings)>, Error> {
     let names: Vec<AgentName> = match &file.agents {
         Some(named) if run.agents.is_empty() => named.iter().map(AgentName::new).collect(),
-        _ => config.agents_in_order.clone(),
+        _ => loaded.config.agents_in_order.clone(),
     };
     let layer = run.file.clone().map_or(LayerName::StoredGoal, LayerName::Goal);
-    let mut agents = settings_of(context, &context.directory, config, &names, &file.agent_settings, layer)?;
+    let mut agents = settings_of(context, &context.directory, loaded, &names, &file.agent_settings, layer)?;
     if run.agents.is_empty() && file.agents.is_none() {
         let is_there = |agent: &(AgentName, AgentSettings)| find::agent_program(context, &agent.1).is_some();
         if agents.iter().any(is_there) {
@@ -318,11 +316,11 @@ fn sessions(settings: &AgentSettings) -> SessionLimits {
 }
 
 /// A check for each command.
-pub fn commands_as_checks(commands: &[String]) -> Result<Vec<Check>, Error> {
+pub(crate) fn commands_as_checks(commands: &[String]) -> Result<Vec<Check>, Error> {
     let mut checks = Vec::new();
     for command in commands {
         if command.trim().is_empty() {
-            return Err(Error::usage("--check is empty").hint([("give a command", Action::GiveCheck)]));
+            return Err(Error::usage("a check is empty").hint([("give a command", Action::GiveCheck)]));
         }
         let taken: Vec<String> = checks.iter().map(|check: &Check| check.name.clone()).collect();
         checks.push(check_from_command(command, &taken));

@@ -15,6 +15,7 @@ use crate::agents::{agents_of, must_be_installed, not_configured};
 use crate::context::Context;
 use crate::error::{Action, Error};
 use crate::find::Found;
+use crate::mcp_file;
 use crate::steer::halt;
 
 /// How a goal's session is opened.
@@ -26,6 +27,8 @@ pub struct SessionCommand {
     pub session: SessionId,
     /// The program and its arguments.
     pub argv: Vec<String>,
+    /// The same for a person to type: without MCP servers, whose values are in the environment.
+    typed: Vec<String>,
     /// The whole environment. It holds credentials, so it is never printed.
     pub environment: BTreeMap<String, String>,
     /// The goal's workspace.
@@ -79,16 +82,21 @@ fn planned(
     })?;
     let kind = agent(settings.kind);
     let model = state.model.as_deref().or(goal.model.as_deref());
-    let argv = kind.interactive(settings, &session.native_id, model).ok_or_else(|| {
+    let interactive = |settings: &AgentSettings| kind.interactive(settings, &session.native_id, model);
+    let argv = interactive(settings).ok_or_else(|| {
         let directory = &workspace.path;
         Error::usage(format!("agent `{name}` has no session of its own that a person can open"))
             .hint(format!("pause the goal, work in {directory}, then resume the goal"))
     })?;
+    mcp_file::must_have_variables(settings, environment)?;
+    let without_servers = AgentSettings { mcp: BTreeMap::new(), ..settings.clone() };
+    let typed = interactive(&without_servers).unwrap_or_default();
     let mut environment = kind.environment(settings, environment);
     // What is left running is found by it.
     environment.insert(GOAL_VARIABLE.to_owned(), goal.id.to_string());
     let (agent, session) = (name.clone(), session.native_id.clone());
-    Ok(SessionCommand { agent, session, argv, environment, directory: PathBuf::from(&workspace.path) })
+    let directory = PathBuf::from(&workspace.path);
+    Ok(SessionCommand { agent, session, argv, typed, environment, directory })
 }
 
 /// Pauses the goal where it is under way, waits until nothing of it runs, and holds it for a person.
@@ -150,7 +158,7 @@ impl Visit {
 
 /// The command as a person types it in a shell.
 pub fn typed(command: &SessionCommand) -> String {
-    let words = command.argv.iter().map(|word| quoted(word));
+    let words = command.typed.iter().map(|word| quoted(word));
     let directory = quoted(&command.directory.display().to_string());
     format!("cd {directory} && {}", words.collect::<Vec<_>>().join(" "))
 }
@@ -172,7 +180,10 @@ mod tests {
     use super::*;
 
     fn agents() -> BTreeMap<AgentName, AgentSettings> {
-        let text = "[agents.plain]\nkind = \"command\"\ncommand = [\"aider\"]\n";
+        let text = "agents.plain = { kind = \"command\", command = [\"aider\"] }\n\
+                    [agents.unset]\nkind = \"claude\"\ncommand = [\"claude\"]\n\
+                    mcp.docs = { url = \"http://x\", headers.A = \"${UNSET}\" }\n\
+                    [agents.claude.mcp.docs]\nurl = \"http://x\"\nheaders.A = \"${MY_TOKEN}\"\n";
         let content = LayerContent::Toml(text.to_owned());
         let layer = Layer { name: LayerName::User("config.toml".into()), content };
         let config = towline_config::load(&[layer]).expect("loads").config;
@@ -245,6 +256,7 @@ mod tests {
             (Phase::Queued, Some(("codex", "/elsewhere")), "has no conversation that could be opened"),
             (Phase::Queued, Some(("plain", "/w")), "has no session of its own that a person can open"),
             (Phase::Queued, Some(("gone", "/w")), "is no longer in the configuration"),
+            (Phase::Queued, Some(("unset", "/w")), "needs the variable UNSET, which is not set"),
         ];
         for (phase, session, reason) in cases {
             let refused = plan(&record(phase, session)).expect_err(reason);
@@ -253,9 +265,16 @@ mod tests {
     }
 
     #[test]
+    fn a_command_is_typed_without_servers_whose_values_only_towline_has() {
+        let command = plan(&record(Phase::Queued, Some(("claude", "/w")))).expect("a command");
+        assert!(command.argv.iter().any(|word| word.starts_with("--mcp-config=")), "{command:?}");
+        assert!(typed(&command).contains("--resume s1") && !typed(&command).contains("mcp"), "{command:?}");
+    }
+
+    #[test]
     fn a_command_is_typed_as_a_shell_reads_it() {
         let mut command = plan(&record(Phase::Queued, Some(("codex", "/w")))).expect("a command");
-        command.argv = ["codex", "--flag={\"a\": 1}", "it's", ""].map(str::to_owned).to_vec();
+        command.typed = ["codex", "--flag={\"a\": 1}", "it's", ""].map(str::to_owned).to_vec();
         assert_eq!(typed(&command), r#"cd /w && codex '--flag={"a": 1}' 'it'\''s' ''"#);
     }
 }

@@ -373,6 +373,14 @@ pub enum Action {
     Remove(GoalId),
     /// Remove a goal and keep its unmerged work under a private ref.
     RemoveByForce(GoalId),
+    /// Start a goal in the user's own directory.
+    RunInPlace,
+    /// List all settings.
+    ListSettings,
+    /// Remove leftovers.
+    RemoveLeftovers,
+    /// Write the configuration that fits the project.
+    Init,
     /// Show the configuration that fits the project.
     PrintInit,
     /// Replace the project's configuration.

@@ -27,7 +27,7 @@ fn text(path: &Path, shown: &Path) -> Result<String, Error> {
         let failure = failed(&error);
         match error.kind() {
             std::io::ErrorKind::NotFound => {
-                failure.hint([("a prompt is given in plain words, without --file", Action::Run)])
+                failure.hint([("a prompt is given in plain words, not as a file", Action::Run)])
             }
             _ => failure,
         }

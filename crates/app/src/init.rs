@@ -18,7 +18,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use towline_api::{InitReport, InstalledAgent, MissingPart, ProposedCheck, SignedIn};
+use towline_api::{InitReport, InstalledAgent, ProposedCheck, SignedIn};
 use towline_config::{Inspection, LayerName};
 use towline_workspace::{Repository, WorkspaceError};
 
@@ -28,14 +28,16 @@ pub use self::plan::Protection;
 use crate::context::{Context, LayerFile};
 use crate::error::{Action, Error};
 use crate::find;
-use crate::inspect::sign_in;
+use crate::inspect::{Mark, Row, sign_in};
 
 const FILE: &str = "towline.toml";
 
 /// A file that is proposed for a project.
 pub struct Proposal {
-    /// As programs read it; without what to do next.
+    /// As programs read it; without what is missing and what to do next.
     pub report: InitReport,
+    /// What is missing, each with what to do about it.
+    pub missing: Vec<Row>,
     /// The protected paths by what they belong to.
     pub protected: Vec<Protection>,
     /// Whether the project has a commit.
@@ -66,17 +68,17 @@ pub fn init(context: &Context, writing: Writing) -> Result<Proposal, Error> {
     if writing != Writing::No {
         write(&path, &text, writing == Writing::Replace).map_err(|error| not_written(&path, &error))?;
     }
-    let mut report = report(context, &place, &plan, installed, text);
-    report.written = writing != Writing::No;
-    Ok(Proposal { report, protected: plan.protect, has_commits: place.has_commits })
+    let missing = missing(context, &place, &plan, &installed);
+    let report = report(&place, &plan, installed, text, writing != Writing::No);
+    Ok(Proposal { report, missing, protected: plan.protect, has_commits: place.has_commits })
 }
 
 fn report(
-    context: &Context,
     place: &Place,
     plan: &Plan,
-    installed: Vec<InstalledAgent>,
+    agents: Vec<InstalledAgent>,
     text: String,
+    written: bool,
 ) -> InitReport {
     let commands = |checks: &[plan::Command]| {
         let check =
@@ -85,11 +87,11 @@ fn report(
     };
     InitReport {
         path: place.root.join(FILE).display().to_string(),
-        written: false,
+        written,
         repository: place.repository.as_ref().map(|repository| repository.root().display().to_string()),
-        missing: missing(context, place, plan, &installed),
+        missing: Vec::new(),
         next: Vec::new(),
-        agents: installed,
+        agents,
         checks: commands(&plan.checks),
         suggestions: commands(&plan.suggestions),
         setup: plan.setup.clone(),
@@ -129,7 +131,7 @@ fn agents(context: &Context) -> (Agents, Vec<InstalledAgent>) {
     let files = context.layer_files(&context.directory);
     let of_user: Vec<LayerFile> =
         files.into_iter().filter(|file| matches!(file.name, LayerName::User(_))).collect();
-    let inspection = context.inspection(&of_user);
+    let inspection = context.inspection(&context.directory, &of_user);
     let by_user = |setting: &&towline_config::ShownSetting| {
         setting.key == "defaults.agents" && matches!(setting.layer, LayerName::User(_))
     };
@@ -162,30 +164,28 @@ fn installed(context: &Context, inspection: &Inspection, names: &[String]) -> Ve
     names.iter().filter_map(look).collect()
 }
 
-fn missing(context: &Context, place: &Place, plan: &Plan, agents: &[InstalledAgent]) -> Vec<MissingPart> {
-    let missing = |about: &str, what: String, fix: String| MissingPart { about: about.to_owned(), what, fix };
+fn missing(context: &Context, place: &Place, plan: &Plan, agents: &[InstalledAgent]) -> Vec<Row> {
+    let missing = |about: &str, what: &str| Row::new(Mark::Note, about, what);
     let mut all = Vec::new();
     if place.repository.is_none() {
-        all.push(missing(
-            "git",
-            "this folder is in no git repository, so there is nothing to undo a change with".to_owned(),
-            "make it one as below, or work in the folder itself: `towline run --in-place`".to_owned(),
-        ));
+        let what = "this folder is in no git repository, so there is nothing to undo a change with";
+        let fix = [("make it one as below, or work in the folder itself", Action::RunInPlace)];
+        all.push(missing("git", what).fix(fix));
     }
     if agents.is_empty() {
-        all.push(missing("agents", "none is installed".to_owned(), how_to_get_one()));
+        all.push(missing("agents", "none is installed").fix(how_to_get_one()));
     }
     if plan.checks.is_empty() {
         let what = "nothing to run was found, and without a check a goal can end as unproven at best";
-        let fix = "write one into the file, or give it to the run: `--check CMD`";
-        all.push(missing("checks", what.to_owned(), fix.to_owned()));
+        let fix = [("write one into the file, or give it to the run", Action::GiveCheck)];
+        all.push(missing("checks", what).fix(fix));
     }
     let search_path = context.variable("PATH");
     let absent =
         plan.programs.iter().filter(|program| find::program(program, &place.root, search_path).is_none());
     all.extend(absent.map(|program| {
         let what = format!("`{program}` was not found on PATH, but a check or the setup runs it");
-        missing(program, what, "install it, or change the file".to_owned())
+        missing(program, &what).fix("install it, or change the file")
     }));
     all
 }

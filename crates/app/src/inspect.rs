@@ -92,7 +92,7 @@ pub struct AgentDetails {
 pub async fn list_agents(context: &Context) -> Result<AgentList, Error> {
     // What is wrong with the configuration is an error here, and not hidden in a list that is shorter than it should be.
     let warnings = context.configuration(&context.directory)?.warnings;
-    let inspection = context.inspection(&context.layer_files(&context.directory));
+    let inspection = context.inspection(&context.directory, &context.layer_files(&context.directory));
     let frames = frames::count(&stored(context).await?).await;
     let lines = configured(&inspection).map(|agent| look_at_line(context, &agent, &frames).0).collect();
     Ok(AgentList { lines, warnings })
@@ -101,7 +101,7 @@ pub async fn list_agents(context: &Context) -> Result<AgentList, Error> {
 /// Looks at one agent.
 pub async fn check_agent(context: &Context, name: &str) -> Result<AgentDetails, Error> {
     let warnings = context.configuration(&context.directory)?.warnings;
-    let inspection = context.inspection(&context.layer_files(&context.directory));
+    let inspection = context.inspection(&context.directory, &context.layer_files(&context.directory));
     let frames = frames::count(&stored(context).await?).await;
     let Some(agent) = configured(&inspection).find(|configured| configured.name == name) else {
         let names: Vec<&str> = configured(&inspection).map(|configured| configured.name).collect();
@@ -115,11 +115,10 @@ pub async fn check_agent(context: &Context, name: &str) -> Result<AgentDetails, 
 }
 
 fn look_at_line(context: &Context, agent: &Configured<'_>, frames: &[FrameFacts]) -> (AgentLine, Vec<Row>) {
-    let Configured { name, settings, standing } = agent;
-    let Section { facts, rows } = look_at(context, name, settings, *standing);
+    let Section { facts, rows } = look_at(context, agent);
     let line = AgentLine {
-        model: settings.model.clone(),
-        account: settings.account.clone(),
+        model: agent.settings.model.clone(),
+        account: agent.settings.account.clone(),
         frames_not_understood: frames_of(&facts.name, frames).map_or(0, |frames| frames.total),
         facts,
     };

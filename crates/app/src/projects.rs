@@ -35,7 +35,7 @@ impl Projects {
         let directory = self.drafted_in.as_deref().unwrap_or_else(|| Path::new(&goal.workspace.repository));
         agents_in(context, directory, goal).map(|found| resolved(found.agents)).map_err(|error| {
             let reason = error.to_string();
-            let understood = context.inspection(&context.layer_files(directory)).config.agents;
+            let understood = context.inspection(directory, &context.layer_files(directory)).config.agents;
             let understood = understood.into_iter().map(|(name, settings)| (AgentName::new(name), settings));
             Unresolved { reason, known: resolved(understood.collect()) }
         })

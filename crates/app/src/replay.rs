@@ -81,10 +81,8 @@ fn open(found: &Found, number: AttemptNo) -> Result<Replay, Error> {
         ReplayError::NotStarted { .. } => {
             Error::not_found(error.to_string()).hint([("see why", Action::Show(goal))])
         }
-        ReplayError::Removed { .. } => Error::not_found(error.to_string()).hint([(
-            "`towline gc` removes them after `retention.logs`; the events are still there",
-            Action::Log(goal),
-        )]),
+        ReplayError::Removed { .. } => Error::not_found(error.to_string())
+            .hint([("raw output stays for `retention.logs`; the events are still there", Action::Log(goal))]),
         ReplayError::NotOver { .. } => {
             Error::usage(error.to_string()).hint([("follow it", Action::Follow(goal))])
         }

@@ -68,7 +68,7 @@ async fn steer_once(context: &Context, found: Found, command: GoalCommand) -> Re
 }
 
 /// Whether an engine runs the goal and has done what was requested.
-pub async fn pass_on(found: &Found, command: GoalCommand) -> Result<bool, Error> {
+pub(crate) async fn pass_on(found: &Found, command: GoalCommand) -> Result<bool, Error> {
     let goal = found.record.goal.id;
     let asked = ask(&found.state.home, &found.record, &Request::Command { goal, command }).await;
     match asked.map_err(unreachable)? {

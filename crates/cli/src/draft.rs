@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use towline_agent::AgentSettings;
-pub(crate) use towline_app::{CHANNEL, commands_as_checks};
+pub(crate) use towline_app::CHANNEL;
 use towline_app::{Request, notices_about};
 use towline_core::{AgentName, Goal};
 

@@ -12,7 +12,7 @@ use super::rows::{Mark, Row, Section};
 use super::sign_in;
 use crate::context::Context;
 use crate::error::{Action, Hint};
-use crate::find;
+use crate::{find, mcp_file};
 
 /// How many kinds of frames are named one by one.
 const KINDS: usize = 3;
@@ -31,14 +31,15 @@ pub(crate) fn look(
     frames: Vec<FrameFacts>,
 ) -> Section<AgentsFacts> {
     let (mut agents, mut rows) = (Vec::new(), Vec::new());
-    for Configured { name, settings, standing } in configured(inspection) {
-        if standing == Standing::BuiltIn && find::agent_program(context, settings).is_none() {
+    for agent in configured(inspection) {
+        let standing = agent.standing;
+        if standing == Standing::BuiltIn && find::agent_program(context, agent.settings).is_none() {
             continue;
         }
-        let found = look_at(context, name, settings, standing);
+        let found = look_at(context, &agent);
         agents.push(found.facts);
         rows.extend(found.rows.into_iter().map(|row| Row { mark: standing.weigh(row.mark), ..row }));
-        rows.extend(frames_of(name, &frames).map(frames_row));
+        rows.extend(frames_of(agent.name, &frames).map(frames_row));
     }
     let gone = frames.iter().filter(|frames| !agents.iter().any(|agent| agent.name == frames.agent));
     rows.extend(gone.map(frames_row));
@@ -64,6 +65,8 @@ pub(crate) struct Configured<'a> {
     pub(crate) settings: &'a AgentSettings,
     /// How much it matters here.
     pub(crate) standing: Standing,
+    /// The layer that names its file of MCP servers.
+    mcp_source: Option<&'a LayerName>,
 }
 
 /// The agents that can be driven: those in use first, in the order of preference.
@@ -75,7 +78,8 @@ pub(crate) fn configured(inspection: &Inspection) -> impl Iterator<Item = Config
     let names: Vec<&str> = in_use.iter().copied().chain(others).collect();
     names.into_iter().map(move |name| {
         let standing = Standing::of(name, &in_use, inspection);
-        Configured { name, settings: &config.agents[name], standing }
+        let mcp_source = mcp_file::source_in(&inspection.settings, &mcp_file::key(name));
+        Configured { name, settings: &config.agents[name], standing, mcp_source }
     })
 }
 
@@ -125,12 +129,8 @@ fn grouped(agent: &str, row: Row) -> Row {
 }
 
 /// Looks at one agent. How much what is wrong with it matters is for others to weigh.
-pub(crate) fn look_at(
-    context: &Context,
-    name: &str,
-    settings: &AgentSettings,
-    standing: Standing,
-) -> Section<AgentFacts> {
+pub(crate) fn look_at(context: &Context, configured: &Configured<'_>) -> Section<AgentFacts> {
+    let Configured { name, settings, standing, mcp_source } = *configured;
     let kind = agent(settings.kind);
     let environment = kind.environment(settings, &context.environment);
     let path = find::agent_program(context, settings);
@@ -156,6 +156,13 @@ pub(crate) fn look_at(
         let refused = if is_root() { kind.refuses_root(settings, &context.environment) } else { None };
         rows.push(refused.map_or_else(|| permission_row(name, settings), refused_row));
     }
+    let servers = mcp_file::add_servers(name, &mut settings.clone(), mcp_source, &context.directory);
+    let servers = servers.and_then(|()| mcp_file::must_have_variables(settings, &context.environment));
+    rows.extend(
+        servers
+            .err()
+            .map(|error| Row { fix: error.way_out(), ..Row::new(Mark::Problem, "mcp", error.message()) }),
+    );
     let rows = rows.into_iter().map(|row| grouped(name, row));
     Section { facts, rows: rows.collect() }
 }

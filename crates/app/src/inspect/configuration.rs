@@ -7,11 +7,12 @@ use towline_config::{Inspection, LayerName, Problem, ShownSetting, Warning, Warn
 
 use super::rows::{Mark, Row, Section};
 use crate::context::Context;
+use crate::error::Action;
 
 /// Reads all layers, also where one is broken.
 pub(crate) fn look(context: &Context) -> (Section<ConfigurationFacts>, Inspection) {
     let files = context.layer_files(&context.directory);
-    let inspection = context.inspection(&files);
+    let inspection = context.inspection(&context.directory, &files);
     let mut facts = ConfigurationFacts::default();
     let mut rows = Vec::new();
     add_layer(&mut facts, &mut rows, &LayerName::Defaults, "read", &inspection);
@@ -59,8 +60,8 @@ fn add_layer(
     let is_default = *name == LayerName::Defaults;
     let mut row = match state {
         "read" if is_default => {
-            let text = format!("{} settings (`towline doctor --json` lists them)", own.len());
-            Row::new(Mark::Plain, word_for(name), text)
+            let row = Row::new(Mark::Plain, word_for(name), format!("{} settings", own.len()));
+            Row { more: Some((Action::ListSettings, "lists them")), ..row }
         }
         "read" => {
             let text = path.unwrap_or_else(|| "variables TOWLINE_SET_…".to_owned());
@@ -68,10 +69,9 @@ fn add_layer(
             Row::new(if broken { Mark::Plain } else { Mark::Good }, word_for(name), text)
         }
         "absent" => {
-            let how =
-                if matches!(name, LayerName::Repository(_)) { "; `towline init` writes one" } else { "" };
-            let text = path.map_or_else(|| "nothing set".to_owned(), |path| format!("none ({path}){how}"));
-            Row::new(Mark::Plain, word_for(name), text)
+            let text = path.map_or_else(|| "nothing set".to_owned(), |path| format!("none: {path}"));
+            let more = matches!(name, LayerName::Repository(_)).then_some((Action::Init, "writes one"));
+            Row { more, ..Row::new(Mark::Plain, word_for(name), text) }
         }
         _ => return,
     };

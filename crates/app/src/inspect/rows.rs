@@ -1,6 +1,6 @@
 //! What looking at something gives: facts for programs, rows for people.
 
-use crate::error::Hint;
+use crate::error::{Action, Hint};
 
 /// How a row is to be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub struct Row {
     pub label: String,
     /// What was seen.
     pub text: String,
+    /// What can be done with what was seen, and what that does.
+    pub more: Option<(Action, &'static str)>,
     /// What to do about it.
     pub fix: Option<Hint>,
     /// Further lines, each shortened to fit.
@@ -36,7 +38,7 @@ impl Row {
     /// A row without a fix.
     pub fn new(mark: Mark, label: impl Into<String>, text: impl Into<String>) -> Self {
         let (label, text) = (label.into(), text.into());
-        Self { group: None, mark, label, text, fix: None, details: Vec::new() }
+        Self { group: None, mark, label, text, more: None, fix: None, details: Vec::new() }
     }
 
     /// Adds what to do about it.

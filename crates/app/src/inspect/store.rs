@@ -102,8 +102,10 @@ fn stored_rows(state: &State, records: &[GoalRecord], facts: &mut StoreFacts) ->
     rows.extend(checkout_row(&facts.checkouts));
     let (goals, bytes) = workspaces_size(&state.home);
     facts.workspaces = CheckoutFacts { goals, bytes };
-    let text = format!("{} in {goals} (`towline gc` removes those whose work is merged)", shown_bytes(bytes));
-    rows.extend((goals > 0).then(|| Row::new(Mark::Plain, "workspaces", text)));
+    rows.extend((goals > 0).then(|| Row {
+        more: Some((Action::RemoveLeftovers, "removes those whose work is merged")),
+        ..Row::new(Mark::Plain, "workspaces", format!("{} in {goals}", shown_bytes(bytes)))
+    }));
     rows
 }
 

@@ -41,6 +41,25 @@ async fn an_agent_whose_settings_are_refused_is_not_missing() {
 }
 
 #[tokio::test]
+async fn a_file_of_servers_that_is_missing_is_a_problem_of_its_agent_alone() {
+    let desk =
+        Desk::new("[agents.mine]\nkind = \"claude\"\ncommand = [\"/bin/sh\"]\nmcp_file = \"mcp.json\"\n");
+    let mine = || Request { agents: vec!["mine".to_owned()], ..Request::default() };
+    desk.draft(Request::default()).await.expect("another agent");
+    let refused = desk.draft(mine()).await.err().expect("a refusal").to_string();
+    assert!(refused.contains("mcp.json, the `mcp_file` of agent `mine`"), "{refused}");
+    let details = check_agent(&desk.context(), "mine").await.expect("an agent");
+    assert_eq!(row(&details.rows, "mcp").text, refused);
+
+    let servers = r#"{"mcpServers": {"docs": {"url": "http://x", "headers": {"A": "${DOCS_TOKEN}"}}}}"#;
+    desk.project.write("mcp.json", servers);
+    desk.draft(mine()).await.expect("its file is there");
+    let details = check_agent(&desk.context(), "mine").await.expect("an agent");
+    let wanted = "the MCP server `docs` needs the variable DOCS_TOKEN, which is not set";
+    assert_eq!(row(&details.rows, "mcp").text, wanted);
+}
+
+#[tokio::test]
 async fn a_program_that_is_not_executable_is_not_called_missing() {
     let desk = Desk::new("[agents.mine]\nkind = \"command\"\ncommand = [\"./agent.sh\"]\n");
     desk.project.write("agent.sh", "#!/bin/sh\n");

@@ -32,7 +32,7 @@ async fn wrong_flags_are_refused_with_the_fix() {
     let base = Some("mian".to_owned());
     refused(&desk, Request { base, ..request() }, &["mian", "main"]).await;
     let checks = vec![" ".to_owned()];
-    refused(&desk, Request { checks, ..request() }, &["--check is empty"]).await;
+    refused(&desk, Request { checks, ..request() }, &["a check is empty"]).await;
     let budget: Vec<BudgetChange> = vec!["attempts=0".parse().expect("a budget")];
     refused(&desk, Request { budget, ..request() }, &["the budget `attempts` is 0", "attempts=5"]).await;
 }
@@ -109,6 +109,6 @@ async fn a_file_that_cannot_be_used_is_refused() {
     refused(&desk, request("b.md"), &["no text in UTF-8"]).await;
     desk.project.write("b.md", "x".repeat(2 * 1024 * 1024));
     refused(&desk, request("b.md"), &["more than 1048576 bytes"]).await;
-    refused(&desk, request("c.md"), &["cannot read c.md", "without --file"]).await;
+    refused(&desk, request("c.md"), &["cannot read c.md", "not as a file"]).await;
     refused(&desk, request("."), &["cannot read ."]).await;
 }

@@ -32,11 +32,6 @@ pub(crate) async fn run(context: &Context, args: Attach) -> Result<ExitCode, Fai
     attach(context, found, args.format, From::Now).await
 }
 
-/// Whether another process runs the goal.
-pub(super) fn runs_elsewhere(found: &Found) -> bool {
-    is_driven(&found.state.home, found.record.lease.as_ref())
-}
-
 /// Shows the goal until it is settled or no engine runs it any more. Ctrl-C leaves the view and nothing else.
 pub(super) async fn attach(
     context: &Context,

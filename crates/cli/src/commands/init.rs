@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
+use towline_api::MissingPart;
 use towline_app::init::{Proposal, Protection, Writing, init};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::hints::words;
 use crate::inspect::lines::rows_lines;
 use crate::inspect::{Mark, Row};
 use crate::output::{self, Layout};
@@ -34,6 +36,7 @@ pub(crate) fn run(context: &Context, args: &Init) -> Result<ExitCode, Failure> {
     };
     let mut proposal = init(context, writing)?;
     proposal.report.next = next(&proposal);
+    proposal.report.missing = proposal.missing.iter().map(missing_part).collect();
     match (args.json, args.print) {
         (true, _) => output::print_json_or_exit(Layout::Pretty, &proposal.report),
         (false, true) => output::print_or_exit(proposal.report.text.trim_end()),
@@ -51,6 +54,11 @@ fn next(proposal: &Proposal) -> Vec<String> {
     };
     let check = if proposal.report.checks.is_empty() { " --check \"./test.sh\"" } else { "" };
     vec![commit.to_owned(), format!("towline run \"fix the failing test\"{check}")]
+}
+
+fn missing_part(row: &Row) -> MissingPart {
+    let fix = row.fix.as_ref().map(words).unwrap_or_default();
+    MissingPart { about: row.label.clone(), what: row.text.clone(), fix }
 }
 
 fn print_proposal(paint: Paint, proposal: &Proposal) {
@@ -87,11 +95,6 @@ fn rows(proposal: &Proposal) -> Vec<Row> {
     rows.extend(report.setup.iter().map(|command| good("setup", command.clone())));
     rows.extend(report.copy.iter().map(|file| good("copy", file.clone())));
     rows.extend(proposal.protected.iter().map(|part| good("protected", protected(part))));
-    rows.extend(
-        report
-            .missing
-            .iter()
-            .map(|missing| Row::new(Mark::Note, &missing.about, &missing.what).fix(&missing.fix)),
-    );
+    rows.extend(proposal.missing.iter().cloned());
     rows
 }

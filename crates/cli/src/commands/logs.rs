@@ -5,13 +5,13 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use towline_app::unreachable;
+use towline_app::{runs_elsewhere, unreachable};
 use towline_core::{Envelope, Seq};
 use towline_engine::{Following, follow};
 use towline_process::{LogReader, Stream};
 
 use crate::args::{Logs, RunFormat};
-use crate::commands::attach::{From, attach, runs_elsewhere};
+use crate::commands::attach::{From, attach};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::find::{self, Found};

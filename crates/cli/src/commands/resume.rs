@@ -16,6 +16,5 @@ pub(crate) async fn run(context: &Context, args: Resume) -> Result<ExitCode, Fai
         Some(id) => id,
         None => find::only_paused(context).await?.to_string(),
     };
-    let found = find::goal(context, &id).await?;
-    resume_goal(context, found, GoalCommand::Resume, Vec::new(), args.format).await
+    resume_goal(context, &id, Some(GoalCommand::Resume), &[], args.format).await
 }

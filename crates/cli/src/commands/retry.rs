@@ -2,17 +2,16 @@
 
 use std::process::ExitCode;
 
-use towline_app::pass_on;
-use towline_core::{BudgetChange, Check, Event, NextSession, Phase};
+use towline_app::{Resumption, resume};
+use towline_core::{BudgetChange, NextSession};
 use towline_engine::GoalCommand;
 
 use crate::args::RunFormat;
+use crate::commands::attach::{From, attach};
 use crate::commands::foreground::{Beginning, Foreground};
 use crate::context::Context;
-use crate::draft::{agents_of, commands_as_checks};
 use crate::failure::Failure;
-use crate::find::{self, Found};
-use crate::output;
+use crate::{notices, output};
 
 /// Open an ended goal again and continue it.
 #[derive(Debug, clap::Args)]
@@ -44,35 +43,32 @@ pub(crate) struct Retry {
 
 /// Opens the goal again and drives it in the foreground.
 pub(crate) async fn run(context: &Context, args: Retry) -> Result<ExitCode, Failure> {
-    let found = find::goal(context, &args.id).await?;
     let session = if args.fresh { NextSession::Fresh } else { NextSession::Resumed };
     let command = GoalCommand::Retry { budget: args.budget, session, model: args.model };
-    resume_goal(context, found, command, commands_as_checks(&args.check)?, args.format).await
+    resume_goal(context, &args.id, Some(command), &args.check, args.format).await
 }
 
-/// Has the command come true and drives the goal in the foreground. A goal that only waits in another process continues there.
+/// Continues a goal and shows it, wherever it runs.
 pub(crate) async fn resume_goal(
     context: &Context,
-    found: Found,
-    command: GoalCommand,
-    checks: Vec<Check>,
+    id: &str,
+    command: Option<GoalCommand>,
+    checks: &[String],
     format: RunFormat,
 ) -> Result<ExitCode, Failure> {
-    let waits = matches!(found.record.state.phase, Phase::Sleeping { .. } | Phase::Limited { .. });
-    if waits && checks.is_empty() && pass_on(&found, command.clone()).await? {
-        let id = found.record.goal.id.short();
-        output::print_or_exit(format_args!("goal {id} stops waiting; follow it with: towline logs -f {id}"));
-        return Ok(ExitCode::SUCCESS);
+    match resume(context, id, command, checks).await? {
+        Resumption::PassedOn(goal) => {
+            let id = goal.short();
+            output::print_or_exit(format_args!(
+                "goal {id} stops waiting; follow it with: towline logs -f {id}"
+            ));
+            Ok(ExitCode::SUCCESS)
+        }
+        Resumption::Elsewhere(found) => attach(context, *found, format, From::Now).await,
+        Resumption::Here { found, agents, requests } => {
+            notices::print(&agents.notices);
+            let foreground = Foreground { context, state: found.state, agents: agents.agents, format };
+            Ok(foreground.drive(Beginning::Existing { record: Box::new(found.record), requests }).await?.1)
+        }
     }
-    let agents = agents_of(context, &found.record.goal)?;
-    let foreground = Foreground { context, state: found.state, agents, format };
-    let requests = replaced(checks).into_iter().chain([command.into()]).collect();
-    let (_, code) =
-        foreground.drive(Beginning::Existing { record: Box::new(found.record), requests }).await?;
-    Ok(code)
-}
-
-/// The command for other checks, where there are any.
-pub(crate) fn replaced(checks: Vec<Check>) -> Option<Event> {
-    (!checks.is_empty()).then_some(Event::ChecksReplaced { checks })
 }

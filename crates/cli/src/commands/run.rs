@@ -3,23 +3,21 @@
 use std::process::ExitCode;
 
 use towline_app::{draft, draft_continuing, hand_over, notices_about, permission_notice};
-use towline_core::{Event, NextSession, Phase};
 use towline_engine::{Clock, SystemClock};
 use towline_store::GoalRecord;
 
 use crate::args::Run;
-use crate::commands::attach::{From, attach, runs_elsewhere};
 use crate::commands::foreground::{Beginning, Foreground};
-use crate::commands::retry::replaced;
+use crate::commands::retry::resume_goal;
 use crate::context::Context;
-use crate::draft::{agents_of, commands_as_checks, request};
+use crate::draft::request;
 use crate::failure::Failure;
 use crate::{find, notices, output};
 
 /// Creates or resumes a goal and drives it.
 pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Failure> {
     match &args.goal {
-        Some(id) => go_on(context, id, &args).await,
+        Some(id) => resume_goal(context, id, None, &args.check, args.format).await,
         None => Ok(start(context, &args).await?.1),
     }
 }
@@ -48,26 +46,4 @@ pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, 
     }
     let foreground = Foreground { context, state, agents: draft.agents, format: args.format };
     foreground.drive(Beginning::New(Box::new(draft.goal))).await
-}
-
-async fn go_on(context: &Context, id: &str, args: &Run) -> Result<ExitCode, Failure> {
-    let found = find::goal(context, id).await?;
-    if args.check.is_empty() && runs_elsewhere(&found) {
-        return attach(context, found, args.format, From::Now).await;
-    }
-    let agents = agents_of(context, &found.record.goal)?;
-    let checks = commands_as_checks(&args.check)?;
-    // New checks for a goal that has ended are a request to judge it again.
-    let request = match &found.record.state.phase {
-        Phase::Paused { .. } if !checks.is_empty() => Some(Event::ResumeRequested),
-        phase if phase.is_settled() && !checks.is_empty() => {
-            Some(Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None })
-        }
-        _ => None,
-    };
-    let foreground = Foreground { context, state: found.state, agents, format: args.format };
-    let requests = replaced(checks).into_iter().chain(request).collect();
-    let (_, code) =
-        foreground.drive(Beginning::Existing { record: Box::new(found.record), requests }).await?;
-    Ok(code)
 }

@@ -1,7 +1,7 @@
 //! Rows as people read them: aligned, and wrapped at words to fit a terminal of ordinary width.
 
 use super::{Mark, Row};
-use crate::hints::words;
+use crate::hints::{command_line, words};
 use crate::output::{homely, printable, terminal_width};
 use crate::view::Paint;
 
@@ -35,7 +35,9 @@ fn row_lines(paint: Paint, row: &Row) -> Vec<String> {
         Mark::Problem => paint.bad("✗"),
     };
     let room = terminal_width().unwrap_or(WIDTH).clamp(MARGIN + LEAST, WIDTH) - MARGIN;
-    let mut texts = wrapped(&homely(&printable(&row.text)), room).into_iter();
+    let more = row.more.as_ref().map(|(action, effect)| format!(" (`{}` {effect})", command_line(action)));
+    let text = format!("{}{}", row.text, more.unwrap_or_default());
+    let mut texts = wrapped(&homely(&printable(&text)), room).into_iter();
     let first = texts.next().unwrap_or_default();
     let mut lines = vec![format!("  {mark} {:<LABEL$}  {first}", printable(&row.label))];
     let indent = " ".repeat(MARGIN);

@@ -1,0 +1,66 @@
+//! Continuing a goal that exists: here, or in the process that runs it.
+
+use towline_core::{Event, GoalId, NextSession, Phase};
+use towline_engine::{GoalCommand, is_driven};
+
+use crate::agents::{GoalAgents, agents_of};
+use crate::context::Context;
+use crate::draft::commands_as_checks;
+use crate::error::Error;
+use crate::find::{self, Found};
+use crate::steer::pass_on;
+
+/// How a goal continues.
+pub enum Resumption {
+    /// In the process that runs it, which has done what was requested.
+    PassedOn(GoalId),
+    /// In the process that runs it, as before.
+    Elsewhere(Box<Found>),
+    /// Here.
+    Here {
+        found: Box<Found>,
+        agents: GoalAgents,
+        /// What is recorded first, in this order: all of it or nothing.
+        requests: Vec<Event>,
+    },
+}
+
+/// Decides how a goal continues, with other checks if there are any. Without a command it continues from where it is.
+pub async fn resume(
+    context: &Context,
+    id: &str,
+    command: Option<GoalCommand>,
+    checks: &[String],
+) -> Result<Resumption, Error> {
+    let found = Box::new(find::goal(context, id).await?);
+    let checks = commands_as_checks(checks)?;
+    let phase = &found.record.state.phase;
+    let waits = matches!(phase, Phase::Sleeping { .. } | Phase::Limited { .. });
+    match &command {
+        _ if !checks.is_empty() => {}
+        None if runs_elsewhere(&found) => return Ok(Resumption::Elsewhere(found)),
+        Some(command) if waits && pass_on(&found, command.clone()).await? => {
+            return Ok(Resumption::PassedOn(found.record.goal.id));
+        }
+        _ => {}
+    }
+    let agents = agents_of(context, &found.record.goal)?;
+    let command = command.or_else(|| for_new_checks(phase).filter(|_| !checks.is_empty()));
+    let replaced = (!checks.is_empty()).then_some(Event::ChecksReplaced { checks });
+    let requests = replaced.into_iter().chain(command.map(Event::from)).collect();
+    Ok(Resumption::Here { found, agents, requests })
+}
+
+/// New checks for a goal that has ended are a request to judge it again.
+fn for_new_checks(phase: &Phase) -> Option<GoalCommand> {
+    let retry = GoalCommand::Retry { budget: Vec::new(), session: NextSession::Resumed, model: None };
+    match phase {
+        Phase::Paused { .. } => Some(GoalCommand::Resume),
+        phase => phase.is_settled().then_some(retry),
+    }
+}
+
+/// Whether another process runs the goal.
+pub fn runs_elsewhere(found: &Found) -> bool {
+    is_driven(&found.state.home, found.record.lease.as_ref())
+}
