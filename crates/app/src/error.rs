@@ -157,6 +157,9 @@ impl Error {
             Self::Workspace(WorkspaceError::TooLarge { .. }) => {
                 Some([("to take it all the same", Action::AllowLarge)].into())
             }
+            Self::Workspace(WorkspaceError::NotARepository { .. }) => {
+                Some([("to work in the directory itself", Action::RunInPlace)].into())
+            }
             Self::Workspace(_) => None,
             Self::Store(error) | Self::Engine(EngineError::Store(error)) => store_hint(error),
             Self::Engine(error) => engine_hint(error),
@@ -193,6 +196,9 @@ fn engine_hint(error: &EngineError) -> Option<Hint> {
         }
         EngineError::Illegal { goal, illegal: Illegal::WrongPhase { phase, event } } => {
             return phase_hint(*goal, phase, event);
+        }
+        EngineError::Illegal { illegal: Illegal::NotAsked { .. }, .. } => {
+            [("see what is asked", Action::Questions)].into()
         }
         EngineError::Illegal { illegal: Illegal::Continued { by }, .. } => {
             [("see that goal", Action::Show(*by))].into()

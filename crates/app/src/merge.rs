@@ -322,6 +322,9 @@ fn explained(error: MergeError, record: &GoalRecord, work: &Work) -> Error {
         | MergeError::RefusedByHook { .. } => {
             Error::person(error.to_string()).hint([("nothing was changed; then", Action::Merge(goal))])
         }
+        MergeError::OtherBranch { .. } => {
+            Error::person(error.to_string()).hint([("name the branch", Action::GiveBranch)])
+        }
         error => Error::person(error.to_string()),
     }
 }

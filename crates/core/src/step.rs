@@ -85,13 +85,13 @@ pub enum Illegal {
     #[error("`{event}` cannot happen while the goal is {phase}")]
     WrongPhase { phase: &'static str, event: &'static str },
     /// The goal is opened again, but a budget is still spent.
-    #[error("the budget `{axis}` is spent; raise it: --budget {}", axis.suggestion())]
+    #[error("the budget `{axis}` is spent")]
     StillSpent { axis: Axis },
     /// Another goal has its conversation and its place.
     #[error("goal {} continues it", by.short())]
     Continued { by: GoalId },
     /// An answer to something that nobody asks, or not like this.
-    #[error("question {question} does not wait for this answer; see `towline questions`")]
+    #[error("question {question} does not wait for this answer")]
     NotAsked { question: QuestionNo },
 }
 

@@ -13,7 +13,7 @@ pub enum WorkspaceError {
     /// The directory is in no git repository.
     #[error(
         "{} is not inside a git repository; run `git init` there and make a first commit, \
-         start from a directory that is in one, or have the agent work right there with --in-place",
+         start from a directory that is in one, or have the agent work in the directory itself",
         path.display()
     )]
     NotARepository {
@@ -212,7 +212,7 @@ pub enum WorkspaceError {
         what: String,
     },
     /// The workspace, or git's record of it, is gone or damaged.
-    #[error("the workspace {} cannot be used: {what}; what was judged is not lost: `towline diff` shows it", path.display())]
+    #[error("the workspace {} cannot be used: {what}; what was judged is not lost", path.display())]
     Broken {
         path: PathBuf,
         /// What is missing.

@@ -18,7 +18,7 @@ pub enum MergeError {
     /// The checkout is on no branch.
     #[error(
         "{} has no branch checked out (detached HEAD), so that nothing would hold on to the merge; \
-         check one out (`git switch BRANCH`), or name it (`--into BRANCH`)", root.display()
+         check one out (`git switch BRANCH`), or name it", root.display()
     )]
     Detached { root: PathBuf },
     /// Somebody is in the middle of something.
@@ -51,7 +51,7 @@ pub enum MergeError {
     /// What is checked out has nothing to do with what the goal started from.
     #[error(
         "`{into}` is checked out, which does not have the commit {base} that the goal started from{}; \
-         check out the branch that is meant, or name it (`--into BRANCH`)",
+         check out the branch that is meant, or name it",
         having(holding)
     )]
     OtherBranch {
