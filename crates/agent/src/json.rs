@@ -106,7 +106,7 @@ macro_rules! lenient_objects {
             $($(#[$note])* pub(super) $field: $shape,)*
         }
 
-        impl<'de> serde::Deserialize<'de> for $name $(<$life>)? {
+        impl<'de $(: $life, $life)?> serde::Deserialize<'de> for $name $(<$life>)? {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let mut object = Self::default();
                 for (key, part) in $crate::json::Parts::deserialize(deserializer)? {
@@ -127,16 +127,16 @@ mod tests {
     use super::*;
 
     lenient_objects! {
-        Inner<'de> {
-            "name" => name: Text<'de>,
+        Inner<'a> {
+            "name" => name: Text<'a>,
         }
-        Outer<'de> {
+        Outer<'a> {
             "number" => number: Option<u64>,
             "share" => share: Option<f64>,
             "flag" => flag: bool,
-            "inner" => inner: Option<Inner<'de>>,
-            "list" => list: Option<Vec<Inner<'de>>>,
-            "raw" => raw: Option<&'de RawValue>,
+            "inner" => inner: Option<Inner<'a>>,
+            "list" => list: Option<Vec<Inner<'a>>>,
+            "raw" => raw: Option<&'a RawValue>,
         }
     }
 

@@ -15,7 +15,7 @@ use towline_core::ToolCall;
 use crate::settings::{AgentSettings, Permission};
 
 /// An agent's rules.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Rules {
     allow: Vec<Rule>,
     deny: Vec<Rule>,

@@ -217,6 +217,24 @@ pub struct LaunchContext<'a> {
     pub towline: &'a Environment,
 }
 
+impl<'a> LaunchContext<'a> {
+    /// The earlier conversation to resume.
+    pub(crate) fn resumed(&self) -> Option<&'a SessionId> {
+        match self.session {
+            SessionPlan::Resume(id) => Some(id),
+            SessionPlan::Fresh(_) => None,
+        }
+    }
+
+    /// The arguments that name the conversation, with this option for a new one.
+    pub(crate) fn session_option(&self, new: &str) -> [String; 2] {
+        match self.session {
+            SessionPlan::Fresh(id) => [new.to_owned(), id.to_string()],
+            SessionPlan::Resume(id) => ["--resume".to_owned(), id.to_string()],
+        }
+    }
+}
+
 /// A process to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchPlan {
@@ -378,8 +396,6 @@ pub struct ProcessEnd {
     pub signal: Option<i32>,
     /// The end of its stderr.
     pub stderr_tail: String,
-    /// Why it could not be started at all.
-    pub spawn: Option<LaunchProblem>,
 }
 
 impl ProcessEnd {

@@ -14,7 +14,7 @@ use crate::mcp::{self, McpServer};
 use crate::protocol::WindowSize;
 
 /// What happens when the agent wants to use a tool that no rule covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Permission {
     /// It may do what the user may.
@@ -22,6 +22,7 @@ pub enum Permission {
     /// A person is asked.
     Ask,
     /// Only what `allow` names.
+    #[default]
     Deny,
     /// It may read, and edit files of its workspace, and run no commands.
     Edits,

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use towline_agent::{Action, Frame, ProcessEnd, Protocol, Steer};
 use towline_core::{About, AgentEvent, Ask, End, Exit, LaunchProblem, RawRef, Words, without_escapes};
-use towline_process::{ExitRecord, Framed, LineFramer, LogReader, SpawnErrorKind, StopCause, Stream};
+use towline_process::{
+    ExitRecord, Framed, LineFramer, LogReader, SpawnError, SpawnErrorKind, StopCause, Stream,
+};
 
 /// How much of stderr is evidence.
 const STDERR_TAIL: u64 = 4 * 1024;
@@ -83,7 +85,11 @@ impl Reading {
     /// knows how it ended.
     pub(crate) fn end(&mut self, record: Option<&ExitRecord>) -> (Vec<Action>, End, Exit) {
         let exit = process_end(&self.dir, record);
-        let (last, mut end) = self.protocol.on_exit(&exit);
+        let (last, mut end) = match record.and_then(launch_problem) {
+            // There was no process, so there is nothing for its protocol to interpret.
+            Some(problem) => (Vec::new(), End::SpawnFailed { problem }),
+            None => self.protocol.on_exit(&exit),
+        };
         end.for_each_text(&mut take_escapes);
         // A process whose end is unknown did not end by itself.
         let end = match (record, end) {
@@ -133,17 +139,18 @@ fn take_escapes(text: &mut String) {
 }
 
 fn process_end(dir: &Path, record: Option<&ExitRecord>) -> ProcessEnd {
-    let stderr_tail = stderr_tail(dir);
-    let Some(record) = record else {
-        return ProcessEnd { stderr_tail, ..ProcessEnd::default() };
-    };
-    let spawn = record.spawn_error.as_ref().map(|error| match error.kind {
-        SpawnErrorKind::ProgramNotFound => LaunchProblem::NotFound { program: error.message.clone() },
-        SpawnErrorKind::NotExecutable => LaunchProblem::NotExecutable { program: error.message.clone() },
-        SpawnErrorKind::DirectoryMissing => LaunchProblem::NoDirectory { path: error.message.clone() },
-        SpawnErrorKind::Other => LaunchProblem::Other { message: error.message.clone() },
-    });
-    ProcessEnd { code: record.code, signal: record.signal, stderr_tail, spawn }
+    let (code, signal) = record.map_or((None, None), |record| (record.code, record.signal));
+    ProcessEnd { code, signal, stderr_tail: stderr_tail(dir) }
+}
+
+fn launch_problem(record: &ExitRecord) -> Option<LaunchProblem> {
+    let SpawnError { kind, message } = record.spawn_error.clone()?;
+    Some(match kind {
+        SpawnErrorKind::ProgramNotFound => LaunchProblem::NotFound { program: message },
+        SpawnErrorKind::NotExecutable => LaunchProblem::NotExecutable { program: message },
+        SpawnErrorKind::DirectoryMissing => LaunchProblem::NoDirectory { path: message },
+        SpawnErrorKind::Other => LaunchProblem::Other { message },
+    })
 }
 
 fn stderr_tail(dir: &Path) -> String {
@@ -201,6 +208,27 @@ mod tests {
         let (_, end, exit) = reading.end(None);
         assert_eq!(end, End::Auth { message: "ended: no room".into() });
         assert_eq!(exit.stderr_tail, "no room");
+    }
+
+    #[test]
+    fn a_program_that_could_not_be_started_has_not_crashed_whatever_its_protocol_makes_of_it() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let record = ExitRecord {
+            code: None,
+            signal: None,
+            spawn_error: Some(SpawnError { kind: SpawnErrorKind::ProgramNotFound, message: "cli".into() }),
+            started_at_ms: 0,
+            ended_at_ms: 0,
+            stopped: None,
+            leftovers_killed: 0,
+            stdout_bytes: 0,
+            stderr_bytes: 0,
+            stdout_sha256: None,
+            stderr_sha256: None,
+        };
+        let (actions, end, _) = Reading::new(dir.path(), Box::new(Colourful)).end(Some(&record));
+        assert_eq!(actions, []);
+        assert_eq!(end, End::SpawnFailed { problem: LaunchProblem::NotFound { program: "cli".into() } });
     }
 
     /// Both commands delete files. As a terminal shows them, they only list some.

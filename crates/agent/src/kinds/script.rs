@@ -4,7 +4,7 @@
 //! settings `command`, `args`, `env` and `pass_env`; the engine applies the timeouts.
 
 use serde_json::json;
-use towline_core::{AgentEvent, End, SessionPlan, TurnStop};
+use towline_core::{AgentEvent, End, TurnStop};
 
 use crate::abilities::{Abilities, Ability};
 use crate::lines::{Conversation, Lines, Reading, Unknown, line};
@@ -15,11 +15,7 @@ pub(crate) struct Script;
 
 impl Agent for Script {
     fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
-        let (flag, session) = match context.session {
-            SessionPlan::Fresh(id) => ("--session", id),
-            SessionPlan::Resume(id) => ("--resume", id),
-        };
-        let session = [flag.to_owned(), session.to_string()];
+        let session = context.session_option("--session");
         settings.command.iter().cloned().chain(session).chain(settings.args.iter().cloned()).collect()
     }
 
@@ -95,9 +91,6 @@ impl Protocol for ScriptProtocol {
 
 impl ScriptProtocol {
     fn end(&self, exit: &ProcessEnd) -> End {
-        if let Some(problem) = &exit.spawn {
-            return End::SpawnFailed { problem: problem.clone() };
-        }
         let how = exit.how();
         let message = match &self.turn {
             ScriptTurn::Ended(TurnStop::Done) if exit.code == Some(0) && exit.signal.is_none() => {

@@ -278,10 +278,8 @@ fn only_an_exit_without_error_and_without_signal_completes_it() {
     let both = ProcessEnd { signal: Some(15), ..code(0) };
     let stderr = ProcessEnd { stderr_tail: "\u{1b}[31mno key\u{1b}[0m\n".into(), ..code(3) };
     let limited = ProcessEnd { stderr_tail: "Quota exceeded\n".into(), ..code(1) };
-    let problem = LaunchProblem::NotFound { program: "cli".into() };
-    let spawn = ProcessEnd { spawn: Some(problem.clone()), ..ProcessEnd::default() };
     let limit = End::RateLimited { until: None };
-    let cases: [(&[&str], ProcessEnd, End); 9] = [
+    let cases: [(&[&str], ProcessEnd, End); 8] = [
         (&["x"], code(0), End::Completed),
         (&["x"], code(1), crashed("exit code 1")),
         (&["x"], stderr, crashed("exit code 3: no key")),
@@ -290,7 +288,6 @@ fn only_an_exit_without_error_and_without_signal_completes_it() {
         (&["x"], ProcessEnd::default(), crashed("ended in an unknown way")),
         (&["quota exceeded, come back"], code(1), limit.clone()),
         (&["x"], limited, limit),
-        (&[], spawn, End::SpawnFailed { problem }),
     ];
     for (lines, exit, wanted) in cases {
         let (actions, end) = talk(patterns(), &fresh(), lines, &exit);

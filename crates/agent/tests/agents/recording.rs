@@ -153,5 +153,5 @@ pub(crate) fn exit_beside(file: &Path) -> ProcessEnd {
     let code: i32 = beside("rc").map_or(0, |code| code.trim().parse().expect("an exit code"));
     let signal = if code == 137 { Some(9) } else { (code < 0).then_some(-code) };
     let stderr_tail = beside("stderr").unwrap_or_default();
-    ProcessEnd { code: signal.is_none().then_some(code), signal, stderr_tail, spawn: None }
+    ProcessEnd { code: signal.is_none().then_some(code), signal, stderr_tail }
 }

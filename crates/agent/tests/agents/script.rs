@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use towline_agent::{Action, AgentSettings, Frame, Kind, LaunchContext, ProcessEnd, Protocol, Steer, agent};
-use towline_core::{AgentEvent, Ask, End, LaunchProblem, MessageNo, Reply, Role, SessionId, SessionPlan};
+use towline_core::{AgentEvent, Ask, End, MessageNo, Reply, Role, SessionId, SessionPlan};
 
 use crate::support::{feed, plain_launch, plain_settings};
 
@@ -92,10 +92,8 @@ fn only_a_turn_that_is_done_and_an_exit_without_error_complete_it() {
     let interrupted = ended(r#"{"why":"interrupted"}"#);
     let signal = ProcessEnd { signal: Some(9), ..ProcessEnd::default() };
     let stderr = ProcessEnd { stderr_tail: "no such script\n".into(), ..code(2) };
-    let problem = LaunchProblem::NotFound { program: "towline".into() };
-    let spawn = ProcessEnd { spawn: Some(problem.clone()), ..ProcessEnd::default() };
     let crashed = |message: &str| End::Crashed { message: message.into() };
-    let cases: [(&[&str], ProcessEnd, End); 11] = [
+    let cases: [(&[&str], ProcessEnd, End); 10] = [
         (&[STARTED, &done], code(0), End::Completed),
         (&[STARTED, &failed, STARTED, &done], code(0), End::Completed),
         (&[STARTED, &done], code(3), crashed("exit code 3 after its turn")),
@@ -106,7 +104,6 @@ fn only_a_turn_that_is_done_and_an_exit_without_error_complete_it() {
         (&[STARTED, &interrupted], code(0), crashed("interrupted; exit code 0")),
         (&[], code(0), crashed("exit code 0 before any turn")),
         (&["noise"], stderr, crashed("exit code 2 before any turn: no such script")),
-        (&[], spawn, End::SpawnFailed { problem }),
     ];
     for (lines, exit, wanted) in cases {
         assert_eq!(end_after(lines, exit.clone()), wanted, "{lines:?} {exit:?}");

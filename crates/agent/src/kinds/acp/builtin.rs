@@ -100,11 +100,11 @@ pub(super) fn meaning(class: &str) -> Option<Meaning> {
 }
 
 lenient_objects! {
-    Retrying<'de> {
+    Retrying<'a> {
         "attempt" => attempt: u32,
         "delayMs" => delay_ms: u64,
         "status" => status: Option<u16>,
-        "message" => message: Text<'de>,
+        "message" => message: Text<'a>,
     }
 
     Compacted {
@@ -112,8 +112,8 @@ lenient_objects! {
         "after" => after: Option<u64>,
     }
 
-    Problem<'de> {
-        "message" => message: Text<'de>,
+    Problem<'a> {
+        "message" => message: Text<'a>,
     }
 }
 

@@ -135,9 +135,6 @@ impl Outcome {
 
 /// The end that the evidence shows.
 pub(super) fn classify(evidence: &Evidence) -> End {
-    if let Some(problem) = &evidence.exit.spawn {
-        return End::SpawnFailed { problem: problem.clone() };
-    }
     match &evidence.outcome {
         Some(outcome) if !evidence.in_turn => with_outcome(outcome),
         _ => End::Crashed { message: evidence.exit.without("an answer to the prompt") },
@@ -264,12 +261,12 @@ fn meaning_of_words(words: &str) -> Meaning {
 
 lenient_objects! {
     /// A provider's answer, if the message of a refusal is that answer verbatim.
-    Quoted<'de> {
-        "error" => error: QuotedError<'de>,
+    Quoted<'a> {
+        "error" => error: QuotedError<'a>,
     }
 
-    QuotedError<'de> {
-        "message" => message: Option<Text<'de>>,
+    QuotedError<'a> {
+        "message" => message: Option<Text<'a>>,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::de::IgnoredAny;
 use serde_json::json;
-use towline_core::{AgentEvent, SessionId, SessionPlan, SessionStarted};
+use towline_core::{AgentEvent, MicroUsd, SessionId, SessionStarted};
 
 use super::classify::Failed;
 use super::preset::{Need, Preset};
@@ -71,9 +71,9 @@ impl AcpProtocol {
         }
         let can_resume = self.preset.resuming() == Resuming::Possible;
         let resumes = capabilities.session_capabilities.resume.is_some();
-        let way = match &self.asked {
-            SessionPlan::Resume(_) if can_resume && resumes => Way::Resume,
-            SessionPlan::Resume(_) if can_resume && capabilities.load_session => Way::Load,
+        let way = match self.asked {
+            Some(_) if can_resume && resumes => Way::Resume,
+            Some(_) if can_resume && capabilities.load_session => Way::Load,
             _ => Way::New,
         };
         self.open_session(way).into_iter().collect()
@@ -81,8 +81,8 @@ impl AcpProtocol {
 
     fn open_session(&mut self, way: Way) -> Option<Action> {
         let (method, session_id) = match (way, &self.asked) {
-            (Way::Load, SessionPlan::Resume(id)) => ("session/load", Some(id.as_str())),
-            (Way::Resume, SessionPlan::Resume(id)) => ("session/resume", Some(id.as_str())),
+            (Way::Load, Some(id)) => ("session/load", Some(id.as_str())),
+            (Way::Resume, Some(id)) => ("session/resume", Some(id.as_str())),
             _ => ("session/new", None),
         };
         let mut params = json!({"cwd": self.directory, "mcpServers": self.mcp_servers});
@@ -101,10 +101,7 @@ impl AcpProtocol {
             Ok(session) => session,
             Err(error) => return self.give_up(Failed::Session { way, error }),
         };
-        let asked = match &self.asked {
-            SessionPlan::Resume(id) => Some(id.clone()),
-            SessionPlan::Fresh(_) => None,
-        };
+        let asked = self.asked.clone();
         let id = match (way, &session.session_id, &asked) {
             (Way::Load | Way::Resume, None, Some(asked)) => asked.clone(),
             (_, Some(id), _) => SessionId::new(id.as_str()),
@@ -114,8 +111,8 @@ impl AcpProtocol {
             }
         };
         let resumed = way != Way::New && asked.as_ref() == Some(&id);
+        self.usage.counted = if resumed { self.cost_before } else { Some(MicroUsd(0)) };
         if resumed {
-            self.usage.resume(self.cost_before);
             self.system_append = None;
         }
         self.session = Some(id.clone());
@@ -223,8 +220,7 @@ impl AcpProtocol {
     pub(super) fn on_compacted(&mut self, answer: Result<wire::Prompted<'_>, RpcError>) -> Vec<Action> {
         let event = match answer {
             Ok(done) if done.stop_reason.as_deref() == Some("end_turn") => {
-                let after = self.usage.context_used();
-                AgentEvent::Compacted { before: None, after }
+                AgentEvent::Compacted { before: None, after: self.usage.context_used }
             }
             Ok(done) => {
                 let reason =

@@ -16,11 +16,13 @@ use crate::sign_in::{SignIn, SignInClue};
 use crate::version::TestedVersions;
 
 /// A known program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Preset {
     Gemini,
     Opencode,
     Builtin,
+    /// Any other program.
+    #[default]
     Plain,
 }
 

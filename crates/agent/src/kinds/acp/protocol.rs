@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use towline_core::{End, MicroUsd, SessionId, SessionPlan, Usage, Words};
+use towline_core::{End, MicroUsd, SessionId, Usage, Words};
 
 use super::builtin;
 use super::classify::{Evidence, Failed, Outcome, classify};
@@ -38,9 +38,10 @@ pub(super) enum Purpose {
 }
 
 /// The stage of the conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Messages are not ours yet: the session is being opened, or its past is replayed.
+    #[default]
     Opening,
     /// The conversation is being summarised.
     Compacting,
@@ -49,9 +50,11 @@ pub(super) enum Stage {
 }
 
 /// The state of one conversation.
+#[derive(Default)]
 pub(super) struct AcpProtocol {
     pub(super) preset: Preset,
-    pub(super) asked: SessionPlan,
+    /// The earlier session to resume.
+    pub(super) asked: Option<SessionId>,
     pub(super) directory: String,
     pub(super) prompt: String,
     pub(super) compact: Option<String>,
@@ -102,7 +105,7 @@ impl AcpProtocol {
         let preset = Preset::of(settings);
         Self {
             preset,
-            asked: context.session.clone(),
+            asked: context.resumed().cloned(),
             directory: context.directory.to_owned(),
             prompt: context.prompt.to_owned(),
             compact: context.compact.map(str::to_owned),
@@ -118,26 +121,7 @@ impl AcpProtocol {
                 .map(|(name, _)| name.clone()),
             warnings: warnings(settings, context, preset),
             rules: Rules::of(settings, context.permitted),
-            peer: Peer::default(),
-            stage: Stage::Opening,
-            agent_version: None,
-            session: None,
-            model: None,
-            model_option: None,
-            preparations: VecDeque::new(),
-            has_compact_command: false,
-            operator_messages: AcpOperatorMessages::default(),
-            turn: Turn::default(),
-            speech: Speech::default(),
-            calls: HashMap::new(),
-            denied: HashSet::new(),
-            pending: BTreeMap::new(),
-            answered: HashMap::new(),
-            was_interrupted: false,
-            cost_before: None,
-            usage: AcpUsageLedger::new(),
-            evidence: Evidence::default(),
-            lines: Lines::default(),
+            ..Self::default()
         }
     }
 

@@ -6,40 +6,19 @@ use towline_core::{AgentEvent, MicroUsd, Reported, Tokens, Usage};
 use super::wire::{self, AnswerUsage, Prompted, TurnUsage, UsageMeta};
 
 /// The usage of one conversation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct AcpUsageLedger {
-    /// The part of the session's cost that is already counted; unknown for a resumed session.
-    counted: Option<MicroUsd>,
+    /// The part of the session's cost that is already counted; may be unknown for a resumed session.
+    pub(super) counted: Option<MicroUsd>,
     /// The cost of the whole session.
     pub(super) reported: Option<MicroUsd>,
-    context_used: Option<Tokens>,
+    pub(super) context_used: Option<Tokens>,
     context_size: Option<Tokens>,
     /// Whether tokens are reported while they are used: then the sum at the end is not counted again.
     reports_live: bool,
 }
 
 impl AcpUsageLedger {
-    /// The usage of a new session.
-    pub(super) const fn new() -> Self {
-        Self {
-            counted: Some(MicroUsd(0)),
-            reported: None,
-            context_used: None,
-            context_size: None,
-            reports_live: false,
-        }
-    }
-
-    /// The session is resumed. Its earlier cost may be unknown.
-    pub(super) const fn resume(&mut self, cost_before: Option<MicroUsd>) {
-        self.counted = cost_before;
-    }
-
-    /// The tokens in the context, if known.
-    pub(super) const fn context_used(&self) -> Option<Tokens> {
-        self.context_used
-    }
-
     /// Reads the session's totals. Unless the first total is known, only the second shows an increase.
     pub(super) fn updated(&mut self, update: &wire::Update<'_>) -> Option<AgentEvent> {
         let dollars = update.cost.as_ref().filter(|cost| is_usd(cost.currency.as_deref()));

@@ -5,20 +5,29 @@
 
 use serde_json::value::RawValue;
 
-use crate::json::lenient_objects;
 pub(super) use crate::json::{Text, lenient as read, owned, text};
+use crate::json::{lenient_objects, objects};
+
+objects! { "camelCase":
+    /// The parameters of `session/update`. Nothing of a notification that is of another shape can be used.
+    #[derive(Default)]
+    Notification<'a> {
+        session_id: Option<Text<'a>>,
+        update: Option<Update<'a>>,
+    }
+}
 
 lenient_objects! {
     /// The answer to `initialize`.
-    Initialized<'de> {
+    Initialized<'a> {
         "protocolVersion" => protocol_version: u64,
-        "agentCapabilities" => agent_capabilities: Capabilities<'de>,
-        "agentInfo" => agent_info: AgentInfo<'de>,
+        "agentCapabilities" => agent_capabilities: Capabilities<'a>,
+        "agentInfo" => agent_info: AgentInfo<'a>,
     }
 
-    Capabilities<'de> {
+    Capabilities<'a> {
         "loadSession" => load_session: bool,
-        "sessionCapabilities" => session_capabilities: SessionCapabilities<'de>,
+        "sessionCapabilities" => session_capabilities: SessionCapabilities<'a>,
         "mcpCapabilities" => mcp_capabilities: McpCapabilities,
     }
 
@@ -26,43 +35,43 @@ lenient_objects! {
         "http" => http: bool,
     }
 
-    SessionCapabilities<'de> {
+    SessionCapabilities<'a> {
         /// Any value means yes.
-        "resume" => resume: Option<&'de RawValue>,
+        "resume" => resume: Option<&'a RawValue>,
     }
 
-    AgentInfo<'de> {
-        "version" => version: Option<Text<'de>>,
+    AgentInfo<'a> {
+        "version" => version: Option<Text<'a>>,
     }
 
     /// The answer to `session/new`, `session/load` and `session/resume`.
-    Session<'de> {
-        "sessionId" => session_id: Option<Text<'de>>,
-        "modes" => modes: Modes<'de>,
-        "models" => models: Models<'de>,
-        "configOptions" => config_options: Vec<ConfigOption<'de>>,
+    Session<'a> {
+        "sessionId" => session_id: Option<Text<'a>>,
+        "modes" => modes: Modes<'a>,
+        "models" => models: Models<'a>,
+        "configOptions" => config_options: Vec<ConfigOption<'a>>,
     }
 
-    Modes<'de> {
-        "currentModeId" => current_mode_id: Option<Text<'de>>,
+    Modes<'a> {
+        "currentModeId" => current_mode_id: Option<Text<'a>>,
     }
 
-    Models<'de> {
-        "currentModelId" => current_model_id: Option<Text<'de>>,
+    Models<'a> {
+        "currentModelId" => current_model_id: Option<Text<'a>>,
     }
 
-    ConfigOption<'de> {
-        "id" => id: Text<'de>,
-        "category" => category: Option<Text<'de>>,
-        "currentValue" => current_value: Option<Text<'de>>,
-        "options" => options: Option<&'de RawValue>,
+    ConfigOption<'a> {
+        "id" => id: Text<'a>,
+        "category" => category: Option<Text<'a>>,
+        "currentValue" => current_value: Option<Text<'a>>,
+        "options" => options: Option<&'a RawValue>,
     }
 
     /// The answer to `session/prompt`.
-    Prompted<'de> {
-        "stopReason" => stop_reason: Option<Text<'de>>,
+    Prompted<'a> {
+        "stopReason" => stop_reason: Option<Text<'a>>,
         "usage" => usage: Option<TurnUsage>,
-        "_meta" => meta: PromptMeta<'de>,
+        "_meta" => meta: PromptMeta<'a>,
     }
 
     #[derive(Clone, Copy)]
@@ -75,14 +84,14 @@ lenient_objects! {
         "totalTokens" => total_tokens: Option<u64>,
     }
 
-    PromptMeta<'de> {
+    PromptMeta<'a> {
         /// Only from Gemini CLI.
-        "quota" => quota: Option<Quota<'de>>,
+        "quota" => quota: Option<Quota<'a>>,
     }
 
-    Quota<'de> {
+    Quota<'a> {
         "token_count" => token_count: TokenCount,
-        "model_usage" => model_usage: Vec<ModelUsage<'de>>,
+        "model_usage" => model_usage: Vec<ModelUsage<'a>>,
     }
 
     #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,125 +100,119 @@ lenient_objects! {
         "output_tokens" => output_tokens: u64,
     }
 
-    ModelUsage<'de> {
-        "model" => model: Option<Text<'de>>,
+    ModelUsage<'a> {
+        "model" => model: Option<Text<'a>>,
         "token_count" => token_count: TokenCount,
     }
 
-    /// The parameters of `session/update`.
-    Notification<'de> {
-        "sessionId" => session_id: Option<Text<'de>>,
-        "update" => update: Option<Update<'de>>,
-    }
-
     /// All updates in one type, and the call of a permission request: their fields do not conflict.
-    Update<'de> {
+    Update<'a> {
         /// Which update it is.
-        "sessionUpdate" => session_update: Option<Text<'de>>,
+        "sessionUpdate" => session_update: Option<Text<'a>>,
         /// The message that a piece belongs to.
-        "messageId" => message_id: Option<Text<'de>>,
+        "messageId" => message_id: Option<Text<'a>>,
         /// A content block, or the list of a tool call's content.
-        "content" => content: Option<&'de RawValue>,
-        "toolCallId" => tool_call_id: Text<'de>,
-        "title" => title: Option<Text<'de>>,
-        "kind" => kind: Option<Text<'de>>,
-        "status" => status: Option<Text<'de>>,
-        "locations" => locations: Option<Vec<Location<'de>>>,
-        "rawInput" => raw_input: Option<&'de RawValue>,
-        "rawOutput" => raw_output: Option<&'de RawValue>,
+        "content" => content: Option<&'a RawValue>,
+        "toolCallId" => tool_call_id: Text<'a>,
+        "title" => title: Option<Text<'a>>,
+        "kind" => kind: Option<Text<'a>>,
+        "status" => status: Option<Text<'a>>,
+        "locations" => locations: Option<Vec<Location<'a>>>,
+        "rawInput" => raw_input: Option<&'a RawValue>,
+        "rawOutput" => raw_output: Option<&'a RawValue>,
         /// The entries of a plan.
-        "entries" => entries: Option<&'de RawValue>,
-        "availableCommands" => available_commands: Option<&'de RawValue>,
-        "currentModeId" => current_mode_id: Option<Text<'de>>,
+        "entries" => entries: Option<&'a RawValue>,
+        "availableCommands" => available_commands: Option<&'a RawValue>,
+        "currentModeId" => current_mode_id: Option<Text<'a>>,
         /// How full the context is, and the cost of the whole session.
         "used" => used: Option<u64>,
         "size" => size: Option<u64>,
-        "cost" => cost: Option<Cost<'de>>,
-        "_meta" => meta: Option<&'de RawValue>,
+        "cost" => cost: Option<Cost<'a>>,
+        "_meta" => meta: Option<&'a RawValue>,
     }
 
     /// A content block.
-    Content<'de> {
-        "type" => kind: Text<'de>,
-        "text" => text: Text<'de>,
-        "uri" => uri: Option<Text<'de>>,
+    Content<'a> {
+        "type" => kind: Text<'a>,
+        "text" => text: Text<'a>,
+        "uri" => uri: Option<Text<'a>>,
     }
 
-    Location<'de> {
-        "path" => path: Text<'de>,
+    Location<'a> {
+        "path" => path: Text<'a>,
     }
 
     /// A part of a tool call's content.
-    ToolContent<'de> {
-        "content" => content: Option<Content<'de>>,
+    ToolContent<'a> {
+        "content" => content: Option<Content<'a>>,
         /// The file of a diff.
-        "path" => path: Option<Text<'de>>,
+        "path" => path: Option<Text<'a>>,
         /// The new text of the file in a diff.
-        "newText" => new_text: Option<Text<'de>>,
+        "newText" => new_text: Option<Text<'a>>,
     }
 
     /// A tool's result in the agent's own format.
-    RawOutput<'de> {
+    RawOutput<'a> {
         "exitCode" => exit_code: Option<i32>,
         "exit_code" => exit_status: Option<i32>,
         "metadata" => metadata: OutputMetadata,
-        "output" => output: Option<&'de RawValue>,
-        "error" => error: Option<&'de RawValue>,
-        "text" => text: Option<&'de RawValue>,
+        "output" => output: Option<&'a RawValue>,
+        "error" => error: Option<&'a RawValue>,
+        "text" => text: Option<&'a RawValue>,
     }
 
     OutputMetadata {
         "exit" => exit: Option<i32>,
     }
 
-    PlanEntry<'de> {
-        "content" => content: Text<'de>,
-        "status" => status: Text<'de>,
+    PlanEntry<'a> {
+        "content" => content: Text<'a>,
+        "status" => status: Text<'a>,
     }
 
-    Command<'de> {
-        "name" => name: Text<'de>,
+    Command<'a> {
+        "name" => name: Text<'a>,
     }
 
-    UsageMeta<'de> {
+    UsageMeta<'a> {
         /// Only from the built-in agent.
-        "towline" => towline: Option<AnswerUsage<'de>>,
+        "towline" => towline: Option<AnswerUsage<'a>>,
     }
 
     /// The tokens of one answer of the model.
-    AnswerUsage<'de> {
-        "model" => model: Option<Text<'de>>,
+    AnswerUsage<'a> {
+        "model" => model: Option<Text<'a>>,
         "input" => input: u64,
         "output" => output: u64,
         "cache_read" => cache_read: u64,
         "cache_write" => cache_write: u64,
     }
 
-    Cost<'de> {
+    Cost<'a> {
         "amount" => amount: Option<f64>,
-        "currency" => currency: Option<Text<'de>>,
+        "currency" => currency: Option<Text<'a>>,
     }
 
     /// The parameters of `session/request_permission`.
-    PermissionRequest<'de> {
-        "toolCall" => tool_call: Update<'de>,
-        "options" => options: Vec<PermissionOption<'de>>,
+    PermissionRequest<'a> {
+        "toolCall" => tool_call: Update<'a>,
+        "options" => options: Vec<PermissionOption<'a>>,
     }
 
-    PermissionOption<'de> {
-        "optionId" => option_id: Text<'de>,
-        "kind" => kind: Text<'de>,
+    PermissionOption<'a> {
+        "optionId" => option_id: Text<'a>,
+        "kind" => kind: Text<'a>,
     }
 
     /// The parameters of `elicitation/create`.
-    Elicitation<'de> {
-        "mode" => mode: Option<Text<'de>>,
-        "message" => message: Text<'de>,
-        "requestedSchema" => requested_schema: Form<'de>,
+    Elicitation<'a> {
+        "mode" => mode: Option<Text<'a>>,
+        "message" => message: Text<'a>,
+        "requestedSchema" => requested_schema: Form<'a>,
     }
 
-    Form<'de> {
+    Form<'a> {
         /// The fields by name.
-        "properties" => properties: Option<&'de RawValue>,
+        "properties" => properties: Option<&'a RawValue>,
     }
 }

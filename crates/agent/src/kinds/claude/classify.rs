@@ -137,9 +137,6 @@ impl TurnResult {
 
 /// The end that the evidence shows.
 pub(super) fn classify(evidence: &Evidence) -> End {
-    if let Some(problem) = &evidence.exit.spawn {
-        return End::SpawnFailed { problem: problem.clone() };
-    }
     if !evidence.session_started && evidence.exit.stderr_tail.contains(NOT_FOR_ROOT) {
         let message = format!("Claude Code refuses `permission = \"bypass\"` as root: {ROOT_FIX}");
         return End::SpawnFailed { problem: LaunchProblem::Other { message } };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use towline_core::{SessionId, SessionPlan};
+use towline_core::SessionId;
 
 use crate::environment::{Environment, Extra, environment};
 use crate::mcp::McpServer;
@@ -59,11 +59,7 @@ pub(super) const CLOUDS: [&str; 3] =
 pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
     let mut argv = settings.command.clone();
     argv.extend(TWO_WAY.map(str::to_owned));
-    let (flag, session) = match context.session {
-        SessionPlan::Fresh(id) => ("--session-id", id),
-        SessionPlan::Resume(id) => ("--resume", id),
-    };
-    argv.extend([flag.to_owned(), session.to_string()]);
+    argv.extend(context.session_option("--session-id"));
     argv.extend(options(settings, context.model));
     argv.extend(settings.max_turns.iter().flat_map(|turns| ["--max-turns".to_owned(), turns.to_string()]));
     argv.extend(settings.args.iter().cloned());

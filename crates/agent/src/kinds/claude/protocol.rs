@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::de::IgnoredAny;
 use serde_json::json;
-use towline_core::{End, Outcome, SessionId, SessionPlan, Usage};
+use towline_core::{End, Outcome, SessionId, Usage};
 
 use super::classify::{Evidence, classify};
 use super::compaction::Compaction;
@@ -29,7 +29,8 @@ pub(super) struct ClaudeProtocol {
     /// The summary before the prompt, until it is over.
     pub(super) compaction: Option<Compaction>,
     pub(super) operator_messages: ClaudeOperatorMessages,
-    pub(super) asked: SessionPlan,
+    /// The earlier session to resume.
+    pub(super) asked: Option<SessionId>,
     pub(super) rules: Rules,
     pub(super) session: Option<SessionId>,
     /// The agent's directory and model, as it reports them.
@@ -59,12 +60,11 @@ pub(super) struct ClaudeProtocol {
 
 impl ClaudeProtocol {
     pub(super) fn new(settings: &AgentSettings, context: &LaunchContext<'_>) -> Self {
-        let asked_to_resume = matches!(context.session, SessionPlan::Resume(_));
         Self {
             prompt: context.prompt.to_owned(),
             compaction: context.compact.map(Compaction::new),
             operator_messages: ClaudeOperatorMessages::new(context.attempt),
-            asked: context.session.clone(),
+            asked: context.resumed().cloned(),
             rules: Rules::of(settings, context.permitted),
             session: None,
             directory: None,
@@ -81,7 +81,7 @@ impl ClaudeProtocol {
             usage: ClaudeUsageLedger::default(),
             evidence: Evidence {
                 provider: context.provider.map(str::to_owned),
-                asked_to_resume,
+                asked_to_resume: context.resumed().is_some(),
                 ..Evidence::default()
             },
             lines: Lines::default(),

@@ -1,7 +1,7 @@
 //! `system`: the session itself, retries, compaction, background tasks.
 
 use serde_json::value::RawValue;
-use towline_core::{AgentEvent, Decision, Outcome, SessionId, SessionPlan, SessionStarted, Tokens};
+use towline_core::{AgentEvent, Decision, Outcome, SessionId, SessionStarted, Tokens};
 
 use super::protocol::ClaudeProtocol;
 use super::wire::{self, Subtype, SystemLine};
@@ -81,10 +81,7 @@ impl ClaudeProtocol {
         let known = self.session.replace(id.clone());
         let is_first = known.as_ref().is_none_or(|known| *known == id);
         self.evidence.session_started = true;
-        let asked = match &self.asked {
-            SessionPlan::Resume(asked) => Some(asked),
-            SessionPlan::Fresh(_) => None,
-        };
+        let asked = self.asked.as_ref();
         let resumed = is_first && asked == Some(&id);
         let is_other = |_: &&SessionId| known.is_none() && !resumed;
         let fresh_instead = asked.filter(is_other).map(|asked| Action::not_resumed(asked, &id));

@@ -106,9 +106,6 @@ impl TurnResult {
 
 /// The end that the evidence shows.
 pub(super) fn classify(evidence: &Evidence) -> End {
-    if let Some(problem) = &evidence.exit.spawn {
-        return End::SpawnFailed { problem: problem.clone() };
-    }
     if let Some((what, words)) = &evidence.refused_request {
         return match refusal(evidence, words) {
             Some(why) => End::ResumeRefused { why },

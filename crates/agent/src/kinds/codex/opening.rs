@@ -5,19 +5,19 @@
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use towline_core::{AgentEvent, End, SessionId, SessionPlan, SessionStarted, Tokens};
+use towline_core::{AgentEvent, End, SessionId, SessionStarted, Tokens};
 
 use super::classify::{TurnResult, failed, is_in_use};
 use super::protocol::CodexProtocol;
-use super::wire;
+use super::wire::{self, lenient};
 use crate::jsonrpc::{RpcError, notification};
-use crate::lines::Reading;
 use crate::protocol::Action;
 
 /// The stage of the conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum CodexStage {
     /// There is no conversation yet.
+    #[default]
     Opening,
     /// The summary before the prompt is running.
     Compacting,
@@ -62,22 +62,26 @@ impl CodexProtocol {
         &mut self,
         purpose: CodexPurpose,
         result: Result<&RawValue, RpcError>,
-    ) -> Reading {
+    ) -> Vec<Action> {
         match (purpose, result) {
-            (CodexPurpose::Initialize, Ok(_)) => Ok(self.send_opening()),
-            (CodexPurpose::Thread, Ok(answer)) => Ok(self.on_thread_answer(answer, ThreadOwner::Asked)),
-            (CodexPurpose::Fork, Ok(answer)) => Ok(self.on_thread_answer(answer, ThreadOwner::Copy)),
-            (CodexPurpose::Thread, Err(error)) if self.is_to_resume() && is_in_use(&error) => {
-                Ok(self.send_fork(error))
+            (CodexPurpose::Initialize, Ok(_)) => self.send_opening(),
+            (CodexPurpose::Thread, Ok(answer)) => self.on_thread_answer(answer, ThreadOwner::Asked),
+            (CodexPurpose::Fork, Ok(answer)) => self.on_thread_answer(answer, ThreadOwner::Copy),
+            (CodexPurpose::Thread, Err(error)) if self.asked.is_some() && is_in_use(&error) => {
+                self.send_fork(error)
             }
-            (CodexPurpose::Compact, Err(error)) => Ok(self.not_compacted(error.message)),
-            (CodexPurpose::Prompt, Ok(answer)) => Ok(serde_json::from_str(answer.get())
-                .map_or_else(|_| Vec::new(), |answer| self.on_prompt_taken(answer))),
-            (CodexPurpose::Compact, Ok(_)) | (CodexPurpose::Steer, _) => Ok(Vec::new()),
+            (CodexPurpose::Compact, Err(error)) => self.not_compacted(error.message),
+            (CodexPurpose::Prompt, Ok(answer)) => {
+                if let Some(wire::TurnAnswer { turn }) = lenient(answer) {
+                    self.turn.get_or_insert(turn.id);
+                }
+                Vec::new()
+            }
+            (CodexPurpose::Compact, Ok(_)) | (CodexPurpose::Steer, _) => Vec::new(),
             (
                 CodexPurpose::Initialize | CodexPurpose::Thread | CodexPurpose::Fork | CodexPurpose::Prompt,
                 Err(error),
-            ) => Ok(self.on_refused_request(purpose, error)),
+            ) => self.on_refused_request(purpose, error),
         }
     }
 
@@ -99,10 +103,6 @@ impl CodexProtocol {
         hello.into_iter().chain(thread).collect()
     }
 
-    const fn is_to_resume(&self) -> bool {
-        matches!(self.asked, SessionPlan::Resume(_))
-    }
-
     /// Another process has the conversation open, so only a copy of it can be resumed. The refusal counts until there
     /// is one.
     fn send_fork(&mut self, error: RpcError) -> Vec<Action> {
@@ -111,13 +111,8 @@ impl CodexProtocol {
         self.ask_of_agent("fork", CodexPurpose::Fork, "thread/fork", params).into_iter().collect()
     }
 
-    fn on_prompt_taken(&mut self, answer: wire::TurnAnswer) -> Vec<Action> {
-        self.turn.get_or_insert(answer.turn.id);
-        Vec::new()
-    }
-
     fn on_thread_answer(&mut self, answer: &RawValue, whose: ThreadOwner) -> Vec<Action> {
-        if let Ok(answer) = serde_json::from_str(answer.get()) {
+        if let Some(answer) = lenient(answer) {
             return self.on_thread(answer, whose);
         }
         let error = RpcError { message: "its answer was not understood".to_owned(), ..RpcError::default() };
@@ -128,11 +123,7 @@ impl CodexProtocol {
 
     fn on_thread(&mut self, answer: wire::ThreadAnswer, whose: ThreadOwner) -> Vec<Action> {
         let id = SessionId::new(&answer.thread.id);
-        let asked = match &self.asked {
-            SessionPlan::Resume(asked) => Some(asked.clone()),
-            SessionPlan::Fresh(_) => None,
-        };
-        let resumed = asked.as_ref() == Some(&id) || whose == ThreadOwner::Copy;
+        let resumed = self.asked.as_ref() == Some(&id) || whose == ThreadOwner::Copy;
         self.evidence.refused_request = None;
         self.thread = Some(answer.thread.id);
         self.model = answer.model;
@@ -144,11 +135,11 @@ impl CodexProtocol {
             model: self.model.clone(),
             agent_version: answer.thread.cli_version,
         }))];
-        let notice = match asked {
+        let notice = match &self.asked {
             Some(asked) if whose == ThreadOwner::Copy => Some(Action::notice(format!(
                 "another process has session {asked} open: the agent continues in a copy of it, session {id}"
             ))),
-            Some(asked) if !resumed => Some(Action::not_resumed(&asked, &id)),
+            Some(asked) if !resumed => Some(Action::not_resumed(asked, &id)),
             _ => None,
         };
         actions.extend(notice);

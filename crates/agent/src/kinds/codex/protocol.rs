@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use towline_core::{AgentEvent, End, SessionPlan};
+use towline_core::{AgentEvent, End, SessionId};
 
 use super::approvals::PendingApproval;
 use super::classify::{Evidence, classify};
@@ -26,13 +26,15 @@ use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer}
 use crate::settings::AgentSettings;
 
 /// The state of one conversation.
+#[derive(Default)]
 pub(super) struct CodexProtocol {
     pub(super) prompt: String,
     /// The request that opens the conversation.
     pub(super) opening: (&'static str, Value),
     /// The summary before the prompt, until it is over.
     pub(super) compaction: Option<CodexCompaction>,
-    pub(super) asked: SessionPlan,
+    /// The earlier conversation to resume.
+    pub(super) asked: Option<SessionId>,
     pub(super) rules: Rules,
     pub(super) directory: String,
     /// Warnings about settings that this agent ignores.
@@ -66,34 +68,20 @@ pub(super) struct CodexProtocol {
 
 impl CodexProtocol {
     pub(super) fn new(settings: &AgentSettings, context: &LaunchContext<'_>) -> Self {
-        let resumes = matches!(context.session, SessionPlan::Resume(_));
+        let resumes = context.resumed().is_some();
         let unused =
             settings.max_turns.map(|_| "Codex has no cap of its own on turns: `max_turns` is not used");
         Self {
             prompt: context.prompt.to_owned(),
             opening: plan::thread(settings, context),
             compaction: context.compact.map(|_| CodexCompaction::default()),
-            asked: context.session.clone(),
+            asked: context.resumed().cloned(),
             rules: Rules::of(settings, context.permitted),
             directory: context.directory.to_owned(),
             unused: unused.map(str::to_owned).into_iter().collect(),
-            peer: Peer::default(),
-            stage: CodexStage::Opening,
-            thread: None,
-            model: None,
-            turn: None,
-            turn_is_reported: false,
-            operator_messages: CodexOperatorMessages::default(),
-            calls: BTreeMap::new(),
-            spawned: HashMap::new(),
-            subagents_at_work: BTreeSet::new(),
-            pending: BTreeMap::new(),
             usage: CodexUsageLedger::new(resumes),
-            noticed: BTreeSet::new(),
-            last_limits: None,
-            last_message: String::new(),
             evidence: Evidence { asked_to_resume: resumes, ..Evidence::default() },
-            lines: Lines::default(),
+            ..Self::default()
         }
     }
 
@@ -195,7 +183,7 @@ impl Conversation for CodexProtocol {
 
     fn read(&mut self, line: &str) -> Reading {
         match self.peer.read(line) {
-            Some(Incoming::Answer { purpose, result }) => self.on_answer_to(purpose, result),
+            Some(Incoming::Answer { purpose, result }) => Ok(self.on_answer_to(purpose, result)),
             // Answers to the operator's requests, when the conversation is read again.
             Some(Incoming::StrayAnswer) => Ok(Vec::new()),
             Some(Incoming::Request(request)) => self.on_request(&request),

@@ -360,7 +360,7 @@ impl<'a> Item<'a> {
 
 lenient_objects! {
     /// A part of an MCP tool's result.
-    McpPart<'de> {
-        "text" => text: Option<Text<'de>>,
+    McpPart<'a> {
+        "text" => text: Option<Text<'a>>,
     }
 }

@@ -78,9 +78,6 @@ impl Protocol for CommandProtocol {
     }
 
     fn on_exit(&mut self, exit: &ProcessEnd) -> (Vec<Action>, End) {
-        if let Some(problem) = &exit.spawn {
-            return (Vec::new(), End::SpawnFailed { problem: problem.clone() });
-        }
         let end = self.end(exit);
         let mut actions = self.unrecognised.rest();
         if end == End::Completed {

@@ -98,9 +98,6 @@ impl Evidence {
 
 /// The end that the evidence shows.
 pub(super) fn classify(evidence: &Evidence) -> End {
-    if let Some(problem) = &evidence.exit.spawn {
-        return End::SpawnFailed { problem: problem.clone() };
-    }
     match &evidence.outcome {
         Some(outcome) if !outcome.is_clean() => failed(evidence, outcome),
         Some(_) if evidence.hit_turn_limit => End::MaxTurns,
@@ -182,13 +179,13 @@ fn http_status(exit: &ProcessEnd) -> Option<u16> {
 
 lenient_objects! {
     /// A provider's error answer.
-    ApiError<'de> {
-        "error" => error: ApiProblem<'de>,
+    ApiError<'a> {
+        "error" => error: ApiProblem<'a>,
     }
 
-    ApiProblem<'de> {
+    ApiProblem<'a> {
         "code" => code: Option<u16>,
-        "message" => message: Option<Text<'de>>,
+        "message" => message: Option<Text<'a>>,
     }
 }
 

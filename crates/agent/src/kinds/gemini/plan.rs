@@ -1,6 +1,6 @@
 //! The process to start: one builder for fresh and resumed sessions.
 
-use towline_core::{SessionId, SessionPlan};
+use towline_core::SessionId;
 
 use crate::protocol::LaunchContext;
 use crate::settings::{AgentSettings, Permission};
@@ -9,26 +9,22 @@ use crate::settings::{AgentSettings, Permission};
 pub(super) fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
     let mut argv = settings.command.clone();
     argv.extend(["--output-format", "stream-json"].map(str::to_owned));
-    let (flag, session) = match context.session {
-        SessionPlan::Fresh(id) => ("--session-id", id),
-        SessionPlan::Resume(id) => ("--resume", id),
-    };
-    argv.extend(options(settings, (flag, session), context.model));
+    argv.extend(options(settings, context.session_option("--session-id"), context.model));
     argv
 }
 
 /// The same settings in the program's own screen.
 pub(super) fn interactive(settings: &AgentSettings, session: &SessionId, model: Option<&str>) -> Vec<String> {
     let mut argv = settings.command.clone();
-    argv.extend(options(settings, ("--resume", session), model));
+    argv.extend(options(settings, ["--resume".to_owned(), session.to_string()], model));
     argv
 }
 
-fn options(settings: &AgentSettings, session: (&str, &SessionId), model: Option<&str>) -> Vec<String> {
+fn options(settings: &AgentSettings, session: [String; 2], model: Option<&str>) -> Vec<String> {
     // Without a terminal, its default mode refuses everything that needs permission.
     let mode = if settings.permission == Permission::ReadOnly { "default" } else { "yolo" };
-    let mut argv = ["--approval-mode", mode, session.0].map(str::to_owned).to_vec();
-    argv.push(session.1.to_string());
+    let mut argv = ["--approval-mode", mode].map(str::to_owned).to_vec();
+    argv.extend(session);
     argv.extend(settings.model_option(model));
     // This flag takes any number of words. Joined with `=` it takes exactly one.
     argv.extend(settings.dirs.iter().map(|dir| format!("--include-directories={dir}")));

@@ -1,6 +1,6 @@
 //! The conversation: the prompt goes in, the input is closed, and the output is one turn.
 
-use towline_core::{AgentEvent, End, Reported, SessionId, SessionPlan, SessionStarted, Tokens, Usage};
+use towline_core::{AgentEvent, End, Reported, SessionId, SessionStarted, Tokens, Usage};
 
 use super::classify::{Evidence, Outcome, classify, refused_words};
 use super::speech::GeminiSpeech;
@@ -14,9 +14,11 @@ use crate::settings::AgentSettings;
 const TURN_LIMIT: &str = "Maximum session turns exceeded";
 
 /// The state of one conversation.
+#[derive(Default)]
 pub(super) struct GeminiProtocol {
     prompt: String,
-    asked: SessionPlan,
+    /// The earlier session to resume.
+    asked: Option<SessionId>,
     /// What a person should know before the agent works.
     warnings: Vec<AgentEvent>,
     model: Option<String>,
@@ -30,18 +32,13 @@ pub(super) struct GeminiProtocol {
 
 impl GeminiProtocol {
     pub(super) fn new(settings: &AgentSettings, context: &LaunchContext<'_>) -> Self {
-        let asked_to_resume = matches!(context.session, SessionPlan::Resume(_));
         let first = settings.system_append.as_ref().map(|more| format!("{more}\n\n"));
         Self {
             prompt: first.unwrap_or_default() + context.prompt,
-            asked: context.session.clone(),
+            asked: context.resumed().cloned(),
             warnings: warnings(settings, context),
-            model: None,
-            speech: GeminiSpeech::default(),
-            calls: Vec::new(),
-            in_results: false,
-            evidence: Evidence { asked_to_resume, ..Evidence::default() },
-            lines: Lines::default(),
+            evidence: Evidence { asked_to_resume: context.resumed().is_some(), ..Evidence::default() },
+            ..Self::default()
         }
     }
 
@@ -61,7 +58,7 @@ impl GeminiProtocol {
         self.evidence.session_started = true;
         self.model = wire::owned(line.model);
         let native_id = SessionId::new(line.session_id);
-        let resumed = matches!(&self.asked, SessionPlan::Resume(asked) if *asked == native_id);
+        let resumed = self.asked.as_ref() == Some(&native_id);
         let started = SessionStarted { native_id, resumed, model: self.model.clone(), agent_version: None };
         actions.push(Action::emit(AgentEvent::SessionStarted(started)));
         actions.push(Action::emit(AgentEvent::TurnStarted));

@@ -1,7 +1,7 @@
 //! The table of endings.
 
 use serde_json::{Value, json};
-use towline_core::{End, LaunchProblem, Refusal};
+use towline_core::{End, Refusal};
 
 use super::{Evidence, Failed, Outcome, classify};
 use crate::jsonrpc::RpcError;
@@ -137,12 +137,4 @@ fn an_end_in_the_middle_of_a_turn_is_a_crash_whatever_came_before() {
         }),
         crashed("exit code 0 without an answer to the prompt")
     );
-}
-
-#[test]
-fn a_failed_launch_comes_first() {
-    let problem = LaunchProblem::NotFound { program: "x".into() };
-    let exit = ProcessEnd { spawn: Some(problem.clone()), ..ProcessEnd::default() };
-    let evidence = Evidence { outcome: Some(stopped("end_turn")), exit, ..Evidence::default() };
-    assert_eq!(classify(&evidence), End::SpawnFailed { problem });
 }

@@ -227,10 +227,3 @@ fn a_session_is_refused_only_by_the_clis_own_message_and_before_it_starts() {
         }
     }
 }
-
-#[test]
-fn a_failed_launch_is_not_a_crash() {
-    let problem = LaunchProblem::NotFound { program: "claude".into() };
-    let exit = ProcessEnd { spawn: Some(problem.clone()), ..ProcessEnd::default() };
-    assert_eq!(classify(&Evidence { exit, ..Evidence::default() }), End::SpawnFailed { problem });
-}

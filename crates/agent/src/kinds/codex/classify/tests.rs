@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use towline_core::{End, LaunchProblem, Refusal};
+use towline_core::{End, Refusal};
 
 use super::{Evidence, Rejected, Retries, TurnResult, classify};
 use crate::kinds::codex::wire::TurnError;
@@ -178,11 +178,4 @@ fn a_resume_is_refused_only_by_the_agents_own_message() {
     for (evidence, wanted) in cases {
         assert_eq!(classify(&evidence), wanted);
     }
-}
-
-#[test]
-fn a_failed_launch_is_not_a_crash() {
-    let problem = LaunchProblem::NotFound { program: "codex".into() };
-    let exit = ProcessEnd { spawn: Some(problem.clone()), ..ProcessEnd::default() };
-    assert_eq!(classify(&Evidence { exit, ..Evidence::default() }), End::SpawnFailed { problem });
 }

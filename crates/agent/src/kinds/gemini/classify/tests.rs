@@ -1,6 +1,6 @@
 //! The table of endings.
 
-use towline_core::{End, LaunchProblem, Refusal};
+use towline_core::{End, Refusal};
 
 use super::{Evidence, Outcome, classify};
 use crate::kinds::gemini::wire::Failure;
@@ -122,8 +122,6 @@ fn without_a_result_no_exit_is_a_success() {
     let colours =
         "YOLO mode is enabled. All tool calls will be automatically approved.\n\u{1b}[31mno trust\u{1b}[0m\n";
     let signal = ProcessEnd { signal: Some(9), ..ProcessEnd::default() };
-    let problem = LaunchProblem::NotFound { program: "gemini".into() };
-    let spawn = ProcessEnd { spawn: Some(problem.clone()), ..ProcessEnd::default() };
     let not_found = End::ResumeRefused { why: Refusal::NotFound };
     let cases = [
         (exited(0), false, crashed("exit code 0 without a result")),
@@ -146,7 +144,6 @@ fn without_a_result_no_exit_is_a_success() {
             End::Refused { status: Some(400), message: "exit code 144 without a result".into() },
         ),
         (exited(148), false, crashed("exit code 148 without a result")),
-        (spawn, false, End::SpawnFailed { problem }),
     ];
     for (exit, resume, wanted) in cases {
         assert_eq!(unfinished(exit.clone(), resume), wanted, "{exit:?}");
