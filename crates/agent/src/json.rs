@@ -4,9 +4,10 @@
 //! another shape than expected counts as missing and never costs the rest.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// A string borrowed from the line unless it has escapes. Also inside an `Option`, where a bare `Cow` is always
@@ -63,8 +64,28 @@ pub(crate) fn lenient<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// The parts of an object by name, each of any shape.
-pub(crate) type Parts<'a> = BTreeMap<Text<'a>, &'a RawValue>;
+/// An object whose parts may be of any shape.
+pub(crate) trait LenientObject<'de>: Default {
+    fn set(&mut self, name: &str, part: &'de RawValue);
+}
+
+/// An object to fill.
+pub(crate) struct Filled<T>(pub(crate) T);
+
+impl<'de, T: LenientObject<'de>> Visitor<'de> for Filled<T> {
+    type Value = T;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut object: A) -> Result<T, A::Error> {
+        while let Some((name, part)) = object.next_entry::<Text<'de>, &RawValue>()? {
+            self.0.set(&name, part);
+        }
+        Ok(self.0)
+    }
+}
 
 /// Defines objects whose JSON names have the given case, with the fields that are read. All fields must be of the expected
 /// shape. Texts are borrowed from the line.
@@ -95,27 +116,33 @@ macro_rules! objects {
 }
 pub(crate) use objects;
 
-/// Defines objects with the fields that are read. Fields that are missing, or of another shape, have their defaults.
+/// Defines objects with the fields that are read. Fields that are missing, or of another shape, have their defaults. Raw
+/// fields come last: they are not parsed, and a null counts as missing.
 macro_rules! lenient_objects {
     ($($(#[$about:meta])* $name:ident $(<$life:lifetime>)? {
         $($(#[$note:meta])* $key:literal => $field:ident: $shape:ty,)*
+        $(raw $raw_key:literal => $raw:ident,)*
     })*) => {$(
         $(#[$about])*
         #[derive(Debug, Default)]
         pub(super) struct $name $(<$life>)? {
             $($(#[$note])* pub(super) $field: $shape,)*
+            $(pub(super) $raw: Option<&'a serde_json::value::RawValue>,)*
+        }
+
+        impl<'de $(: $life, $life)?> $crate::json::LenientObject<'de> for $name $(<$life>)? {
+            fn set(&mut self, name: &str, part: &'de serde_json::value::RawValue) {
+                match name {
+                    $($key => self.$field = $crate::json::lenient(part).unwrap_or_default(),)*
+                    $($raw_key => self.$raw = (part.get() != "null").then_some(part),)*
+                    _ => {}
+                }
+            }
         }
 
         impl<'de $(: $life, $life)?> serde::Deserialize<'de> for $name $(<$life>)? {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let mut object = Self::default();
-                for (key, part) in $crate::json::Parts::deserialize(deserializer)? {
-                    match key.as_str() {
-                        $($key => object.$field = $crate::json::lenient(part).unwrap_or_default(),)*
-                        _ => {}
-                    }
-                }
-                Ok(object)
+                deserializer.deserialize_map($crate::json::Filled(Self::default()))
             }
         }
     )*};
@@ -136,7 +163,7 @@ mod tests {
             "flag" => flag: bool,
             "inner" => inner: Option<Inner<'a>>,
             "list" => list: Option<Vec<Inner<'a>>>,
-            "raw" => raw: Option<&'a RawValue>,
+            raw "raw" => raw,
         }
     }
 

@@ -3,8 +3,6 @@
 //!
 //! Parts that only some frames need stay raw until they are read.
 
-use serde_json::value::RawValue;
-
 pub(super) use crate::json::{Text, lenient as read, owned, text};
 use crate::json::{lenient_objects, objects};
 
@@ -36,8 +34,8 @@ lenient_objects! {
     }
 
     SessionCapabilities<'a> {
-        /// Any value means yes.
-        "resume" => resume: Option<&'a RawValue>,
+        // Any value means yes.
+        raw "resume" => resume,
     }
 
     AgentInfo<'a> {
@@ -64,7 +62,7 @@ lenient_objects! {
         "id" => id: Text<'a>,
         "category" => category: Option<Text<'a>>,
         "currentValue" => current_value: Option<Text<'a>>,
-        "options" => options: Option<&'a RawValue>,
+        raw "options" => options,
     }
 
     /// The answer to `session/prompt`.
@@ -111,24 +109,24 @@ lenient_objects! {
         "sessionUpdate" => session_update: Option<Text<'a>>,
         /// The message that a piece belongs to.
         "messageId" => message_id: Option<Text<'a>>,
-        /// A content block, or the list of a tool call's content.
-        "content" => content: Option<&'a RawValue>,
         "toolCallId" => tool_call_id: Text<'a>,
         "title" => title: Option<Text<'a>>,
         "kind" => kind: Option<Text<'a>>,
         "status" => status: Option<Text<'a>>,
         "locations" => locations: Option<Vec<Location<'a>>>,
-        "rawInput" => raw_input: Option<&'a RawValue>,
-        "rawOutput" => raw_output: Option<&'a RawValue>,
-        /// The entries of a plan.
-        "entries" => entries: Option<&'a RawValue>,
-        "availableCommands" => available_commands: Option<&'a RawValue>,
         "currentModeId" => current_mode_id: Option<Text<'a>>,
         /// How full the context is, and the cost of the whole session.
         "used" => used: Option<u64>,
         "size" => size: Option<u64>,
         "cost" => cost: Option<Cost<'a>>,
-        "_meta" => meta: Option<&'a RawValue>,
+        // A content block, or the list of a tool call's content.
+        raw "content" => content,
+        raw "rawInput" => raw_input,
+        raw "rawOutput" => raw_output,
+        // The entries of a plan.
+        raw "entries" => entries,
+        raw "availableCommands" => available_commands,
+        raw "_meta" => meta,
     }
 
     /// A content block.
@@ -156,9 +154,9 @@ lenient_objects! {
         "exitCode" => exit_code: Option<i32>,
         "exit_code" => exit_status: Option<i32>,
         "metadata" => metadata: OutputMetadata,
-        "output" => output: Option<&'a RawValue>,
-        "error" => error: Option<&'a RawValue>,
-        "text" => text: Option<&'a RawValue>,
+        raw "output" => output,
+        raw "error" => error,
+        raw "text" => text,
     }
 
     OutputMetadata {
@@ -212,7 +210,7 @@ lenient_objects! {
     }
 
     Form<'a> {
-        /// The fields by name.
-        "properties" => properties: Option<&'a RawValue>,
+        // The fields by name.
+        raw "properties" => properties,
     }
 }
