@@ -40,14 +40,15 @@ fn claude_is_given_the_values_of_its_servers_by_variables() {
         "docs": {"type": "stdio", "command": "docs-mcp", "args": [], "env": {"KEY": "${TOWLINE_MCP_1}"}},
         "web": {
             "type": "http",
-            "url": "https://example.org/mcp",
+            "url": "${TOWLINE_MCP_3}",
             "headers": {"Authorization": "${TOWLINE_MCP_2}"},
         },
     }});
     assert_eq!(serde_json::from_str::<Value>(config).expect("JSON"), wanted);
-    let values = ["TOWLINE_MCP_1", "TOWLINE_MCP_2"].map(|name| plan.env[name].as_str());
-    assert_eq!(values, ["planted", "Bearer planted"]);
-    assert!(!plan.argv.join(" ").contains("planted"));
+    let values = ["TOWLINE_MCP_1", "TOWLINE_MCP_2", "TOWLINE_MCP_3"].map(|name| plan.env[name].as_str());
+    assert_eq!(values, ["planted", "Bearer planted", "https://example.org/mcp"]);
+    let argv = plan.argv.join(" ");
+    assert!(!argv.contains("planted") && !argv.contains("example.org"), "{argv}");
 }
 
 /// What is written to the agent once it has answered these lines.

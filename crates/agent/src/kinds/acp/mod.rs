@@ -1,8 +1,8 @@
 //! Agents that speak the Agent Client Protocol: JSON-RPC on lines, one process per attempt.
 //!
-//! `plan` builds the command and the environment, `protocol` holds the conversation with one module per concern, and
-//! `classify` interprets its end. All of it follows the protocol; what a known program does differently is in
-//! `preset` alone. We offer neither files nor terminals and refuse requests for them: agents have their own.
+//! `agent` builds the command and the environment, `protocol` holds the conversation with one module per concern, and
+//! `classify` interprets its end. All of it follows the protocol, except for what a known program does differently
+//! (`preset`). We offer neither files nor terminals and refuse requests for them: agents have their own.
 
 mod agent;
 mod builtin;
@@ -10,7 +10,6 @@ mod classify;
 mod elicitation;
 mod input;
 mod opening;
-mod plan;
 mod preset;
 mod protocol;
 mod requests;

@@ -1,6 +1,6 @@
 //! Claude Code, driven over its two-way stream-json protocol.
 //!
-//! `plan` builds the command and the environment, `protocol` holds the conversation with one module per concern, and
+//! `agent` builds the command and the environment, `protocol` holds the conversation with one module per concern, and
 //! `classify` interprets its end. `wire` is what the CLI writes; nothing outside this folder sees it.
 
 mod agent;
@@ -9,7 +9,6 @@ mod compaction;
 mod control;
 mod input;
 mod messages;
-mod plan;
 mod protocol;
 mod result;
 mod sign_in;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::plan::{CLOUDS, is_on};
+use super::agent::{CLOUDS, is_on};
 use crate::environment::Environment;
 use crate::sign_in::SignInClue;
 

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use towline_core::SessionId;
 
-use super::plan;
+use super::plan::{approval_policy, sandbox};
 use super::protocol::CodexProtocol;
 use crate::abilities::{self, Abilities, Ability};
-use crate::environment::Environment;
+use crate::environment::{Environment, Extra, environment};
 use crate::protocol::{Agent, LaunchContext, Protocol};
 use crate::settings::AgentSettings;
 use crate::sign_in::{SignIn, SignInClue};
@@ -16,20 +16,46 @@ use crate::version::{TestedVersions, Version};
 /// The version of the recordings and of the tests with the real program.
 const TESTED: TestedVersions = TestedVersions { oldest: [0, 166, 0], newest: [0, 166, 0] };
 
+/// Variables that a Codex sets for its child processes. Towline may be one of them, but the agents that it starts are
+/// separate sessions.
+const OUTER_SESSION: [&str; 6] = [
+    "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
+    "CODEX_CI",
+    "CODEX_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "CODEX_TOOL_CALL_ID",
+    "CODEX_VERSION",
+];
+
+const OUTER_SESSION_PREFIXES: [&str; 4] =
+    ["CODEX_INTERNAL_", "CODEX_NETWORK_PROXY_", "CODEX_SANDBOX", "CODEX_SNAPSHOT_"];
+
 pub(crate) struct Codex;
 
 impl Agent for Codex {
     fn argv(&self, settings: &AgentSettings, _context: &LaunchContext<'_>) -> Vec<String> {
-        plan::argv(settings)
+        let mut argv = settings.command.clone();
+        argv.push("app-server".to_owned());
+        argv.extend(settings.args.iter().cloned());
+        argv
     }
 
+    /// The settings that begin a thread are on the command line of its own screen.
     fn interactive(
         &self,
         settings: &AgentSettings,
         session: &SessionId,
         model: Option<&str>,
     ) -> Option<Vec<String>> {
-        Some(plan::interactive(settings, session, model))
+        let mut argv = settings.command.clone();
+        argv.extend(["resume".to_owned(), session.to_string()]);
+        argv.extend(settings.model_option(model));
+        argv.extend(
+            ["--ask-for-approval", approval_policy(settings), "--sandbox", sandbox(settings)]
+                .map(str::to_owned),
+        );
+        argv.extend(settings.args.iter().cloned());
+        Some(argv)
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {
@@ -49,7 +75,13 @@ impl Agent for Codex {
     }
 
     fn environment(&self, settings: &AgentSettings, inherited: &Environment) -> Environment {
-        plan::env(settings, inherited)
+        let extra = Extra {
+            prefixes: vec!["OPENAI_", "CODEX_"],
+            except: OUTER_SESSION.to_vec(),
+            except_prefixes: OUTER_SESSION_PREFIXES.to_vec(),
+            ..Extra::default()
+        };
+        environment(settings, inherited, &extra)
     }
 
     fn version_command(&self, settings: &AgentSettings) -> Option<Vec<String>> {

@@ -1,6 +1,6 @@
 //! Codex, driven over the JSON-RPC of its app server.
 //!
-//! `plan` builds the command and the request that opens a conversation, `protocol` holds the conversation with one
+//! `agent` builds the command and `plan` the request that opens a conversation, `protocol` holds the conversation with one
 //! module per concern, and `classify` interprets its end. `wire` is what the app server writes; nothing outside this
 //! folder sees it.
 

@@ -1,67 +1,21 @@
-//! The process to start, and the settings that open or resume a conversation: one builder for both, so that no
-//! setting is lost on a resume.
+//! The settings that open or resume a conversation: one builder for both, so that no setting is lost on a resume.
 //!
 //! Almost all settings go over the protocol, not on the command line, where others could read them.
 
 use serde_json::{Map, Value, json};
-use towline_core::{SessionId, SessionPlan};
+use towline_core::SessionPlan;
 
-use crate::environment::{Environment, Extra, environment};
+use crate::environment::Environment;
 use crate::mcp::McpServer;
 use crate::permission::{Rules, Verdict};
 use crate::protocol::LaunchContext;
 use crate::settings::AgentSettings;
-
-/// Variables that a Codex sets for its child processes. Towline may be one of them, but the agents that it starts are
-/// separate sessions.
-const OUTER_SESSION: [&str; 6] = [
-    "CODEX_APPLY_PATCH_PRESERVE_LINE_ENDINGS",
-    "CODEX_CI",
-    "CODEX_SESSION_ID",
-    "CODEX_THREAD_ID",
-    "CODEX_TOOL_CALL_ID",
-    "CODEX_VERSION",
-];
-
-const OUTER_SESSION_PREFIXES: [&str; 4] =
-    ["CODEX_INTERNAL_", "CODEX_NETWORK_PROXY_", "CODEX_SANDBOX", "CODEX_SNAPSHOT_"];
 
 /// What a summary must contain; the requested focus follows. It replaces the agent's own instructions, which cannot
 /// be extended.
 const SUMMARY: &str = "Write a summary of this conversation for someone who continues the work and knows nothing \
                        else of it: what the goal is, what was decided and why, what is done, what is left, and \
                        every name, path, command and number that is needed for that. Be brief and exact.";
-
-/// Program and arguments.
-pub(super) fn argv(settings: &AgentSettings) -> Vec<String> {
-    let mut argv = settings.command.clone();
-    argv.push("app-server".to_owned());
-    argv.extend(settings.args.iter().cloned());
-    argv
-}
-
-/// The conversation in the program's own screen. The settings that begin a thread are on its command line.
-pub(super) fn interactive(settings: &AgentSettings, session: &SessionId, model: Option<&str>) -> Vec<String> {
-    let mut argv = settings.command.clone();
-    argv.extend(["resume".to_owned(), session.to_string()]);
-    argv.extend(settings.model_option(model));
-    argv.extend(
-        ["--ask-for-approval", approval_policy(settings), "--sandbox", sandbox(settings)].map(str::to_owned),
-    );
-    argv.extend(settings.args.iter().cloned());
-    argv
-}
-
-/// The whole environment.
-pub(super) fn env(settings: &AgentSettings, inherited: &Environment) -> Environment {
-    let extra = Extra {
-        prefixes: vec!["OPENAI_", "CODEX_"],
-        except: OUTER_SESSION.to_vec(),
-        except_prefixes: OUTER_SESSION_PREFIXES.to_vec(),
-        ..Extra::default()
-    };
-    environment(settings, inherited, &extra)
-}
 
 /// The request that opens or resumes the conversation: its method and parameters.
 pub(super) fn thread(settings: &AgentSettings, context: &LaunchContext<'_>) -> (&'static str, Value) {
@@ -91,13 +45,13 @@ pub(super) fn thread(settings: &AgentSettings, context: &LaunchContext<'_>) -> (
 }
 
 /// If anything may be forbidden, the agent asks about everything, because it does not know our rules.
-fn approval_policy(settings: &AgentSettings) -> &'static str {
+pub(super) fn approval_policy(settings: &AgentSettings) -> &'static str {
     if settings.must_ask() { "untrusted" } else { "never" }
 }
 
 /// The workspace isolates and the rules forbid, so the sandbox is usually off. The agent reads files with commands that it
 /// runs without asking; where commands are forbidden, those can write nothing.
-fn sandbox(settings: &AgentSettings) -> &'static str {
+pub(super) fn sandbox(settings: &AgentSettings) -> &'static str {
     let is_read_only = settings.permission.forbids_commands() && !settings.allows_some("Bash");
     if is_read_only { "read-only" } else { "danger-full-access" }
 }

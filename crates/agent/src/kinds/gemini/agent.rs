@@ -2,7 +2,6 @@
 
 use towline_core::{LaunchProblem, SessionId};
 
-use super::plan;
 use super::protocol::GeminiProtocol;
 use crate::abilities::{self, Abilities, Ability};
 use crate::environment::Environment;
@@ -20,7 +19,10 @@ pub(crate) struct Gemini;
 
 impl Agent for Gemini {
     fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
-        plan::argv(settings, context)
+        let mut argv = settings.command.clone();
+        argv.extend(["--output-format", "stream-json"].map(str::to_owned));
+        argv.extend(options(settings, context.session_option("--session-id"), context.model));
+        argv
     }
 
     /// With a pipe, it loses the unwritten rest of its output when it exits.
@@ -60,7 +62,9 @@ impl Agent for Gemini {
         session: &SessionId,
         model: Option<&str>,
     ) -> Option<Vec<String>> {
-        Some(plan::interactive(settings, session, model))
+        let mut argv = settings.command.clone();
+        argv.extend(options(settings, ["--resume".to_owned(), session.to_string()], model));
+        Some(argv)
     }
 
     fn protocol(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Box<dyn Protocol> {
@@ -107,4 +111,17 @@ impl Agent for Gemini {
             ..Abilities::least(self.resuming(settings))
         }
     }
+}
+
+/// The options of both modes. The prompt is not among them: it is read from standard input.
+fn options(settings: &AgentSettings, session: [String; 2], model: Option<&str>) -> Vec<String> {
+    // Without a terminal, its default mode refuses everything that needs permission.
+    let mode = if settings.permission == Permission::ReadOnly { "default" } else { "yolo" };
+    let mut argv = ["--approval-mode", mode].map(str::to_owned).to_vec();
+    argv.extend(session);
+    argv.extend(settings.model_option(model));
+    // This flag takes any number of words. Joined with `=` it takes exactly one.
+    argv.extend(settings.dirs.iter().map(|dir| format!("--include-directories={dir}")));
+    argv.extend(settings.args.iter().cloned());
+    argv
 }
