@@ -20,6 +20,7 @@ mod settings;
 mod sign_in;
 mod text;
 mod unrecognised;
+mod usage;
 mod version;
 
 pub use abilities::{Abilities, Ability};

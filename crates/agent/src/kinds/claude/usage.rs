@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use towline_core::{AgentEvent, MicroUsd, Reported, Tokens, Usage};
 
 use super::wire;
+use crate::usage::less;
 
 #[derive(Debug, Default)]
 pub(super) struct ClaudeUsageLedger {
@@ -203,20 +204,6 @@ fn largest(known: Usage, used: wire::Usage) -> Usage {
             ..known.reported
         },
         ..known
-    }
-}
-
-fn less(whole: Usage, part: Usage) -> Usage {
-    let less = |whole: Tokens, part: Tokens| Tokens(whole.0.saturating_sub(part.0));
-    Usage {
-        input: less(whole.input, part.input),
-        output: less(whole.output, part.output),
-        cache_read: less(whole.cache_read, part.cache_read),
-        cache_write: less(whole.cache_write, part.cache_write),
-        cache_write_1h: less(whole.cache_write_1h, part.cache_write_1h),
-        cost: whole.cost.saturating_sub(part.cost),
-        reported: whole.reported,
-        ..Usage::default()
     }
 }
 

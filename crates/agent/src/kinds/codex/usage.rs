@@ -10,6 +10,7 @@ use towline_core::{AgentEvent, Reported, Tokens, Usage};
 use super::protocol::CodexProtocol;
 use super::wire::{Counts, TokenUsage, UsageNews};
 use crate::protocol::Action;
+use crate::usage::less;
 
 #[derive(Debug, Default)]
 pub(super) struct CodexUsageLedger {
@@ -126,19 +127,6 @@ fn counted(counts: &Counts) -> Usage {
         cache_read: tokens(from_cache),
         cache_write: tokens(to_cache),
         reported: Reported { tokens: true, cache: true, cost: false },
-        ..Usage::default()
-    }
-}
-
-/// The increase. A total that has shrunk has none.
-fn less(whole: Usage, part: Usage) -> Usage {
-    let less = |whole: Tokens, part: Tokens| Tokens(whole.0.saturating_sub(part.0));
-    Usage {
-        input: less(whole.input, part.input),
-        output: less(whole.output, part.output),
-        cache_read: less(whole.cache_read, part.cache_read),
-        cache_write: less(whole.cache_write, part.cache_write),
-        reported: whole.reported,
         ..Usage::default()
     }
 }
