@@ -1,7 +1,7 @@
 //! Cuts text down to what an event may hold. The whole text stays on disk with the attempt.
 
 use serde_json::Value;
-use towline_core::{AgentEvent, Choice, Part, PlanEntry};
+use towline_core::{AgentEvent, Choice, Part, PlanEntry, ToolKind, ToolStatus, ToolUse};
 
 /// The longest part of a tool's output in an event.
 pub(crate) const OUTPUT_TAIL: usize = 4 * 1024;
@@ -84,6 +84,22 @@ pub(crate) fn whole(text: &str) -> String {
 /// The beginning of a frame, for [`towline_core::AgentEvent::Unrecognised`].
 pub(crate) fn raw_head(line: &str) -> String {
     head(line, RAW_HEAD).to_owned()
+}
+
+/// A tool call without input and result. Without a title, its name is the title.
+pub(crate) fn tool_use(id: &str, tool: ToolKind, name: &str, title: &str, status: ToolStatus) -> ToolUse {
+    let title = if title.trim().is_empty() { name } else { title };
+    ToolUse {
+        id: id.to_owned(),
+        tool,
+        name: name.to_owned(),
+        title: one_line(title),
+        status,
+        input: None,
+        output: None,
+        exit_code: None,
+        paths: Vec::new(),
+    }
 }
 
 /// The to-do list in a tool's input, for agents that write theirs with a tool.

@@ -121,17 +121,12 @@ impl AcpCall {
         self.reported = Some((status, self.title.clone()));
         let (tool, _) = self.name(servers);
         let output = status.is_over().then(|| self.output.clone());
-        let title = if self.title.is_empty() { tool.to_string() } else { text::one_line(&self.title) };
         Some(AgentEvent::Tool(ToolUse {
-            id: id.to_owned(),
-            tool: self.sort(&tool),
-            name: tool.to_string(),
-            title,
-            status,
             input: (!self.input.is_null()).then(|| text::clipped(self.input.clone())),
             output,
             exit_code: self.exit_code,
             paths: self.paths(),
+            ..text::tool_use(id, self.sort(&tool), &tool, &self.title, status)
         }))
     }
 

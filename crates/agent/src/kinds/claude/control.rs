@@ -1,7 +1,7 @@
 //! `control_request` and related frames: requests of the CLI. The rules answer at once. A request that only a person
 //! can decide stays open until the answer comes or the CLI stops waiting.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use towline_core::{About, AgentEvent, Ask, Decision, Outcome, Part, Reply};
@@ -46,23 +46,6 @@ enum Inner<'a> {
     Deny {
         message: String,
     },
-}
-
-/// The parts of an answer of ours that are read again.
-#[derive(Deserialize)]
-struct SentAnswer {
-    response: SentOuter,
-}
-
-#[derive(Deserialize)]
-struct SentOuter {
-    request_id: String,
-    response: SentInner,
-}
-
-#[derive(Deserialize)]
-struct SentInner {
-    behavior: String,
 }
 
 /// A request that waits for a person.
@@ -187,12 +170,12 @@ impl ClaudeProtocol {
 
     /// Reads a line that the agent was sent before: answers in it are known.
     pub(super) fn recall_answer(&mut self, line: &[u8]) {
-        let Ok(sent) = serde_json::from_slice::<SentAnswer>(line) else { return };
-        let outcome = match sent.response.response.behavior.as_str() {
-            "allow" => Outcome::Allow,
-            _ => Outcome::Deny,
-        };
-        self.answered.insert(sent.response.request_id, outcome);
+        let sent: Value = serde_json::from_slice(line).unwrap_or_default();
+        let text = |place: &str| sent.pointer(place).and_then(Value::as_str);
+        let Some(behavior) = text("/response/response/behavior") else { return };
+        let Some(request) = text("/response/request_id") else { return };
+        let outcome = if behavior == "allow" { Outcome::Allow } else { Outcome::Deny };
+        self.answered.insert(request.to_owned(), outcome);
     }
 
     /// Sends a person's answer.

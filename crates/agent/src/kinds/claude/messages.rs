@@ -74,9 +74,9 @@ impl ClaudeProtocol {
         let (id, name) = (wire::text(&block.id), wire::text(&block.name));
         let input = block.input.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or(Value::Null);
         let forbidden_by = self.rules.denying(name, &input, self.directory.as_deref());
-        let call = ClaudeCall::new(name, &input, forbidden_by);
+        let call = ClaudeCall::new(id, name, &input, forbidden_by);
         let plan = tools::plan(name, &input);
-        let begun = call.begun(id, input);
+        let begun = call.begun(input);
         self.calls.insert(id.to_owned(), call);
         [begun].into_iter().chain(plan).collect()
     }
@@ -119,7 +119,9 @@ impl ClaudeProtocol {
 
     fn on_tool_result(&mut self, block: &Block<'_>, structured: Option<&RawValue>) -> AgentEvent {
         let id = wire::text(&block.tool_use_id);
-        let call = self.calls.remove(id).unwrap_or_else(ClaudeCall::unknown);
+        // Its beginning may not have been seen.
+        let unknown = || ClaudeCall::new(id, "unknown", &Value::Null, None);
+        let call = self.calls.remove(id).unwrap_or_else(unknown);
         let output = plain_text(block.content);
         let status =
             if self.denied.contains(id) || (block.is_error == Some(true) && output.contains(NOT_GRANTED)) {
@@ -131,7 +133,7 @@ impl ClaudeProtocol {
             } else {
                 ToolStatus::Ok
             };
-        call.ended(id, status, &output)
+        call.ended(status, &output)
     }
 }
 

@@ -8,6 +8,7 @@ use super::classify::TurnResult;
 use super::protocol::ClaudeProtocol;
 use super::usage::Totals;
 use super::wire::{self, Denial, ModelUsage, ResultLine};
+use crate::json::lenient;
 use crate::lines::Reading;
 use crate::protocol::Action;
 
@@ -42,7 +43,7 @@ impl ClaudeProtocol {
         actions.push(Action::emit(AgentEvent::TurnEnded(TurnEnd {
             stop: self.stop(&result),
             text: result.words(),
-            structured: line.structured_output.and_then(|raw| serde_json::from_str(raw.get()).ok()),
+            structured: line.structured_output.and_then(lenient),
             inner_turns: line.num_turns,
             reported_cost: cost,
         })));
@@ -80,5 +81,5 @@ impl ClaudeProtocol {
 
 /// A part of the frame whose shape must not cost the rest.
 fn part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    raw.and_then(lenient).unwrap_or_default()
 }

@@ -8,47 +8,25 @@ use crate::text;
 /// A call that has begun. Its result has only its id.
 #[derive(Debug, Clone)]
 pub(super) struct ClaudeCall {
-    pub(super) kind: ToolKind,
-    pub(super) name: String,
-    pub(super) title: String,
-    pub(super) paths: Vec<String>,
+    tool: ToolUse,
     /// The rule that forbids it. The CLI applies the rule but does not name it.
     pub(super) forbidden_by: Option<String>,
 }
 
 impl ClaudeCall {
-    pub(super) fn new(name: &str, input: &Value, forbidden_by: Option<String>) -> Self {
-        let (title, paths) = (title(name, input), paths(input));
-        Self { kind: kind(name), name: name.to_owned(), title, paths, forbidden_by }
+    pub(super) fn new(id: &str, name: &str, input: &Value, forbidden_by: Option<String>) -> Self {
+        let begun = text::tool_use(id, kind(name), name, &subject(name, input), ToolStatus::Running);
+        Self { tool: ToolUse { paths: paths(input), ..begun }, forbidden_by }
     }
 
-    /// A call whose beginning was not seen.
-    pub(super) fn unknown() -> Self {
-        Self::new("unknown", &Value::Null, None)
+    pub(super) fn begun(&self, input: Value) -> AgentEvent {
+        AgentEvent::Tool(ToolUse { input: Some(text::clipped(input)), ..self.tool.clone() })
     }
 
-    pub(super) fn begun(&self, id: &str, input: Value) -> AgentEvent {
-        AgentEvent::Tool(ToolUse { input: Some(text::clipped(input)), ..self.state(id, ToolStatus::Running) })
-    }
-
-    pub(super) fn ended(&self, id: &str, status: ToolStatus, output: &str) -> AgentEvent {
-        let exit_code = (self.kind == ToolKind::Execute).then(|| exit_code(output)).flatten();
+    pub(super) fn ended(self, status: ToolStatus, output: &str) -> AgentEvent {
+        let exit_code = (self.tool.tool == ToolKind::Execute).then(|| exit_code(output)).flatten();
         let output = Some(text::tail(output, text::OUTPUT_TAIL).to_owned());
-        AgentEvent::Tool(ToolUse { output, exit_code, ..self.state(id, status) })
-    }
-
-    fn state(&self, id: &str, status: ToolStatus) -> ToolUse {
-        ToolUse {
-            id: id.to_owned(),
-            tool: self.kind,
-            name: self.name.clone(),
-            title: self.title.clone(),
-            status,
-            input: None,
-            output: None,
-            exit_code: None,
-            paths: self.paths.clone(),
-        }
+        AgentEvent::Tool(ToolUse { status, output, exit_code, ..self.tool })
     }
 }
 
@@ -84,10 +62,6 @@ const SUBJECTS: [&str; 11] = [
     "path",
     "name",
 ];
-
-fn title(name: &str, input: &Value) -> String {
-    text::one_line(&subject(name, input))
-}
 
 /// All that a person must know about a call before they permit it.
 pub(super) fn what_is_wanted(name: &str, input: &Value) -> String {
@@ -148,7 +122,7 @@ mod tests {
             ("TaskList", json!({}), "TaskList"),
         ];
         for (name, input, wanted) in cases {
-            assert_eq!(title(name, &input), wanted, "{name}");
+            assert_eq!(ClaudeCall::new("t", name, &input, None).tool.title, wanted, "{name}");
         }
     }
 
@@ -180,15 +154,15 @@ mod tests {
 
     #[test]
     fn long_input_and_output_are_cut_but_the_exit_code_is_not_lost() {
-        let call = ClaudeCall::new("Bash", &json!({"command": "make"}), None);
+        let call = ClaudeCall::new("t", "Bash", &json!({"command": "make"}), None);
         let output = format!("Exit code 2\n{}end", "x".repeat(9_000));
-        let AgentEvent::Tool(tool) = call.ended("t", ToolStatus::Failed, &output) else {
+        let AgentEvent::Tool(tool) = call.clone().ended(ToolStatus::Failed, &output) else {
             panic!("no tool event")
         };
         assert_eq!((tool.exit_code, tool.output.as_deref().map(str::len)), (Some(2), Some(4_096)));
         assert!(tool.output.is_some_and(|tail| tail.ends_with("end")));
 
-        let AgentEvent::Tool(tool) = call.begun("t", json!({"content": ["y".repeat(9_000)]})) else {
+        let AgentEvent::Tool(tool) = call.begun(json!({"content": ["y".repeat(9_000)]})) else {
             panic!("no tool event")
         };
         let wanted = format!("{} … (9000 bytes in all)", "y".repeat(4_096));

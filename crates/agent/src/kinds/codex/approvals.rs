@@ -126,10 +126,8 @@ impl CodexProtocol {
         let open = self.calls.get(&wanted.item_id);
         let changes = open.map(|open| open.changes.clone()).unwrap_or_default();
         let title = open.map_or_else(|| "a change of files".to_owned(), |open| open.tool.title.clone());
-        let inputs: Vec<_> = changes
-            .iter()
-            .map(|change| (tools::tool_of(change), tools::change_input(change, change.diff.clone())))
-            .collect();
+        let inputs: Vec<_> =
+            changes.iter().map(|change| (tools::tool_of(change), tools::change_input(change))).collect();
         let tool = inputs.first().map_or("Edit", |(tool, _)| *tool).to_owned();
         let input = match &inputs[..] {
             [(_, only)] => only.clone(),

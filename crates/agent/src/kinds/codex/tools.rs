@@ -10,9 +10,6 @@ use super::shell;
 use super::wire::{CollabItem, CommandItem, FileChange, Item, McpItem, McpPart, McpResult, Text, lenient};
 use crate::text;
 
-/// The longest text of a tool's input in an event: a change may contain a whole file.
-const INPUT_TEXT: usize = 4 * 1024;
-
 /// The error of a call to an MCP tool that was not permitted, for which there is no status.
 const MCP_REJECTED: &str = "user rejected MCP tool call";
 
@@ -23,19 +20,19 @@ pub(super) fn tool_use(item: &Item<'_>) -> Option<ToolUse> {
         Item::FileChange(item) => file_use(&item.id, status(&item.status), &item.changes),
         Item::McpToolCall(call) => mcp_use(call),
         Item::DynamicToolCall(call) => {
-            plain(&call.id, ToolKind::Other, &call.tool, &call.tool, status(&call.status))
+            text::tool_use(&call.id, ToolKind::Other, &call.tool, &call.tool, status(&call.status))
         }
         Item::CollabAgentToolCall(call) => collab_use(call),
         Item::WebSearch(search) => {
-            plain(&search.id, ToolKind::Fetch, "WebSearch", &search.query, ToolStatus::Running)
+            text::tool_use(&search.id, ToolKind::Fetch, "WebSearch", &search.query, ToolStatus::Running)
         }
         Item::ImageView(view) => ToolUse {
             paths: vec![view.path.as_str().to_owned()],
-            ..plain(&view.id, ToolKind::Read, "ViewImage", &view.path, ToolStatus::Running)
+            ..text::tool_use(&view.id, ToolKind::Read, "ViewImage", &view.path, ToolStatus::Running)
         },
         Item::ImageGeneration(image) => ToolUse {
             paths: image.saved_path.iter().map(|path| path.as_str().to_owned()).collect(),
-            ..plain(&image.id, ToolKind::Other, "ImageGeneration", "an image", status(&image.status))
+            ..text::tool_use(&image.id, ToolKind::Other, "ImageGeneration", "an image", status(&image.status))
         },
         _ => return None,
     })
@@ -43,32 +40,17 @@ pub(super) fn tool_use(item: &Item<'_>) -> Option<ToolUse> {
 
 /// A tool's input, if the item has it.
 pub(super) fn input(item: &Item<'_>) -> Option<Value> {
-    let arguments = |raw: &RawValue| serde_json::from_str(raw.get()).map_or(Value::Null, text::clipped);
-    Some(match item {
-        Item::CommandExecution(command) => json!({"command": clip(&script(command))}),
+    let arguments = |raw: &RawValue| lenient(raw).unwrap_or_default();
+    let input = match item {
+        Item::CommandExecution(command) => json!({"command": script(command)}),
         Item::FileChange(item) => {
-            let changes = item.changes.iter().map(|change| change_input(change, clip(&change.diff)));
-            json!({"changes": changes.collect::<Vec<_>>()})
+            json!({"changes": item.changes.iter().map(change_input).collect::<Vec<_>>()})
         }
         Item::McpToolCall(call) => arguments(call.arguments),
         Item::DynamicToolCall(call) => arguments(call.arguments),
         _ => return None,
-    })
-}
-
-fn plain(id: &str, tool: ToolKind, name: &str, title: &str, status: ToolStatus) -> ToolUse {
-    let title = if title.trim().is_empty() { name } else { title };
-    ToolUse {
-        id: id.to_owned(),
-        tool,
-        name: name.to_owned(),
-        title: text::one_line(title),
-        status,
-        input: None,
-        output: None,
-        exit_code: None,
-        paths: Vec::new(),
-    }
+    };
+    Some(text::clipped(input))
 }
 
 fn status(word: &str) -> ToolStatus {
@@ -104,7 +86,7 @@ fn command_use(command: &CommandItem<'_>) -> ToolUse {
         output: command.aggregated_output.as_ref().map(tail),
         exit_code: command.exit_code,
         paths: read.filter_map(|action| Some(action.path.as_ref()?.as_str().to_owned())).collect(),
-        ..plain(&command.id, kind, "Bash", &script(command), status(&command.status))
+        ..text::tool_use(&command.id, kind, "Bash", &script(command), status(&command.status))
     }
 }
 
@@ -118,7 +100,7 @@ fn file_use(id: &str, status: ToolStatus, changes: &[FileChange]) -> ToolUse {
     let paths: Vec<String> = paths.flatten().cloned().collect();
     let title = paths.join(", ");
     let name = changes.first().map_or("Edit", tool_of);
-    ToolUse { paths, ..plain(id, kind, name, &title, status) }
+    ToolUse { paths, ..text::tool_use(id, kind, name, &title, status) }
 }
 
 /// The tool name that rules use for this change.
@@ -127,8 +109,8 @@ pub(super) fn tool_of(change: &FileChange) -> &'static str {
 }
 
 /// A change as rules see it.
-pub(super) fn change_input(change: &FileChange, diff: String) -> Value {
-    json!({"file_path": change.path, "kind": change.kind.r#type, "diff": diff})
+pub(super) fn change_input(change: &FileChange) -> Value {
+    json!({"file_path": change.path, "kind": change.kind.r#type, "diff": change.diff})
 }
 
 /// Where a change moves its file, as rules see it.
@@ -145,7 +127,7 @@ fn mcp_use(call: &McpItem<'_>) -> ToolUse {
         (None, None) => None,
     };
     let (name, title) = (mcp_name(&call.server, &call.tool), format!("{}: {}", &*call.server, &*call.tool));
-    ToolUse { output, ..plain(&call.id, ToolKind::Mcp, &name, &title, status) }
+    ToolUse { output, ..text::tool_use(&call.id, ToolKind::Mcp, &name, &title, status) }
 }
 
 fn mcp_output(result: &McpResult<'_>) -> String {
@@ -162,14 +144,5 @@ pub(super) fn mcp_name(server: &str, tool: &str) -> String {
 
 fn collab_use(call: &CollabItem<'_>) -> ToolUse {
     let prompt = call.prompt.as_deref().unwrap_or_default();
-    plain(&call.id, ToolKind::Subagent, &call.tool, prompt, status(&call.status))
-}
-
-fn clip(text: &str) -> String {
-    let head = text::head(text, INPUT_TEXT);
-    if head.len() == text.len() {
-        text.to_owned()
-    } else {
-        format!("{head} … ({} bytes in all)", text.len())
-    }
+    text::tool_use(&call.id, ToolKind::Subagent, &call.tool, prompt, status(&call.status))
 }

@@ -334,23 +334,20 @@ pub(super) enum Item<'a> {
 impl<'a> Item<'a> {
     /// Reads an item of this type; `None` if the type is unknown or the item is of another shape.
     pub(super) fn read(kind: &str, json: &'a RawValue) -> Option<Self> {
-        fn part<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Option<T> {
-            serde_json::from_str(json.get()).ok()
-        }
         Some(match kind {
-            "userMessage" => Self::UserMessage(part(json)?),
-            "agentMessage" => Self::AgentMessage(part(json)?),
-            "plan" => Self::Plan(part(json)?),
-            "reasoning" => Self::Reasoning(part(json)?),
+            "userMessage" => Self::UserMessage(lenient(json)?),
+            "agentMessage" => Self::AgentMessage(lenient(json)?),
+            "plan" => Self::Plan(lenient(json)?),
+            "reasoning" => Self::Reasoning(lenient(json)?),
             "contextCompaction" => Self::ContextCompaction,
-            "commandExecution" => Self::CommandExecution(part(json)?),
-            "fileChange" => Self::FileChange(part(json)?),
-            "mcpToolCall" => Self::McpToolCall(part(json)?),
-            "dynamicToolCall" => Self::DynamicToolCall(part(json)?),
-            "collabAgentToolCall" => Self::CollabAgentToolCall(part(json)?),
-            "webSearch" => Self::WebSearch(part(json)?),
-            "imageView" => Self::ImageView(part(json)?),
-            "imageGeneration" => Self::ImageGeneration(part(json)?),
+            "commandExecution" => Self::CommandExecution(lenient(json)?),
+            "fileChange" => Self::FileChange(lenient(json)?),
+            "mcpToolCall" => Self::McpToolCall(lenient(json)?),
+            "dynamicToolCall" => Self::DynamicToolCall(lenient(json)?),
+            "collabAgentToolCall" => Self::CollabAgentToolCall(lenient(json)?),
+            "webSearch" => Self::WebSearch(lenient(json)?),
+            "imageView" => Self::ImageView(lenient(json)?),
+            "imageGeneration" => Self::ImageGeneration(lenient(json)?),
             "hookPrompt" | "functionCallOutput" | "subAgentActivity" | "sleep" | "enteredReviewMode"
             | "exitedReviewMode" | "uninteresting" => Self::Uninteresting,
             _ => return None,

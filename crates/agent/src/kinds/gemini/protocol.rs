@@ -1,14 +1,17 @@
 //! The conversation: the prompt goes in, the input is closed, and the output is one turn.
 
-use towline_core::{AgentEvent, End, Reported, SessionId, SessionStarted, Tokens, Usage};
+use towline_core::{
+    AgentEvent, End, Reported, SessionId, SessionStarted, Tokens, ToolStatus, ToolUse, Usage,
+};
 
 use super::classify::{Evidence, Outcome, classify, refused_words};
 use super::speech::GeminiSpeech;
-use super::tools::{self, GeminiCall};
-use super::wire::{self, Line};
-use crate::lines::{Conversation, Lines, Reading, frame_type};
+use super::tools;
+use super::wire;
+use crate::lines::{Conversation, Lines, Reading, Unknown, decode, frame_type};
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol};
 use crate::settings::AgentSettings;
+use crate::text;
 
 /// The `error` before a successful result when the CLI's own limit of turns was reached.
 const TURN_LIMIT: &str = "Maximum session turns exceeded";
@@ -23,7 +26,8 @@ pub(super) struct GeminiProtocol {
     warnings: Vec<AgentEvent>,
     model: Option<String>,
     speech: GeminiSpeech,
-    calls: Vec<GeminiCall>,
+    /// Running calls.
+    calls: Vec<ToolUse>,
     /// Whether the last frame was a tool's result. Results of calls that the model made together are adjacent.
     in_results: bool,
     evidence: Evidence,
@@ -43,18 +47,20 @@ impl GeminiProtocol {
     }
 
     /// After a series of results, calls without a result will never get one.
-    fn calls_over(&mut self, is_result: bool, actions: &mut Vec<Action>) {
-        let was_result = std::mem::replace(&mut self.in_results, is_result);
-        if was_result && !is_result {
+    fn results_over(&mut self, actions: &mut Vec<Action>) {
+        if std::mem::take(&mut self.in_results) {
             self.drop_calls(actions);
         }
     }
 
     fn drop_calls(&mut self, actions: &mut Vec<Action>) {
-        actions.extend(self.calls.drain(..).map(|call| Action::emit(call.dropped())));
+        // The answer with such a call broke off and was requested again: the call is never made.
+        let dropped = |call| AgentEvent::Tool(ToolUse { status: ToolStatus::Cancelled, ..call });
+        actions.extend(self.calls.drain(..).map(dropped).map(Action::emit));
     }
 
     fn on_init(&mut self, line: wire::Init<'_>, actions: &mut Vec<Action>) {
+        self.results_over(actions);
         self.evidence.session_started = true;
         self.model = wire::owned(line.model);
         let native_id = SessionId::new(line.session_id);
@@ -65,6 +71,7 @@ impl GeminiProtocol {
     }
 
     fn on_message(&mut self, line: &wire::Message<'_>, actions: &mut Vec<Action>) {
+        self.results_over(actions);
         // Our own messages are echoed, and ignored.
         if line.role.as_str() != "assistant" {
             return;
@@ -79,20 +86,24 @@ impl GeminiProtocol {
     }
 
     fn on_tool_use(&mut self, line: wire::ToolUse<'_>, actions: &mut Vec<Action>) {
+        self.results_over(actions);
         self.speech.over(actions);
-        let (call, plan) = (GeminiCall::new(&line), tools::plan(&line));
-        actions.push(Action::emit(call.begun(line.parameters)));
+        let (call, plan) = (tools::begun(&line), tools::plan(&line));
+        let input = (!line.parameters.is_null()).then(|| text::clipped(line.parameters));
+        actions.push(Action::emit(AgentEvent::Tool(ToolUse { input, ..call.clone() })));
         actions.extend(plan.map(Action::emit));
         self.calls.push(call);
     }
 
     fn on_tool_result(&mut self, line: &wire::ToolResult<'_>, actions: &mut Vec<Action>) {
-        if let Some(at) = self.calls.iter().position(|call| call.is(&line.tool_id)) {
-            actions.push(Action::emit(self.calls.remove(at).ended(line)));
+        self.in_results = true;
+        if let Some(at) = self.calls.iter().position(|call| call.id == *line.tool_id) {
+            actions.push(Action::emit(AgentEvent::Tool(tools::ended(self.calls.remove(at), line))));
         }
     }
 
     fn on_error(&mut self, line: wire::ErrorLine<'_>, actions: &mut Vec<Action>) {
+        self.results_over(actions);
         let text = String::from(line.message);
         self.evidence.hit_turn_limit |= text == TURN_LIMIT;
         if line.severity.as_deref() == Some("error") {
@@ -103,6 +114,7 @@ impl GeminiProtocol {
     }
 
     fn on_result(&mut self, line: wire::ResultLine<'_>, actions: &mut Vec<Action>) {
+        self.results_over(actions);
         self.speech.over(actions);
         self.drop_calls(actions);
         // The counts are of the whole process, which has one turn and reports them once.
@@ -125,16 +137,15 @@ impl Conversation for GeminiProtocol {
 
     fn read(&mut self, line: &str) -> Reading {
         let kind = frame_type(line)?;
-        let line = Line::read(&kind, line)?;
         let mut actions = Vec::new();
-        self.calls_over(matches!(line, Line::ToolResult(_)), &mut actions);
-        match line {
-            Line::Init(line) => self.on_init(line, &mut actions),
-            Line::Message(line) => self.on_message(&line, &mut actions),
-            Line::ToolUse(line) => self.on_tool_use(line, &mut actions),
-            Line::ToolResult(line) => self.on_tool_result(&line, &mut actions),
-            Line::Error(line) => self.on_error(line, &mut actions),
-            Line::Result(line) => self.on_result(line, &mut actions),
+        match kind.as_str() {
+            "init" => self.on_init(decode(line, &kind)?, &mut actions),
+            "message" => self.on_message(&decode(line, &kind)?, &mut actions),
+            "tool_use" => self.on_tool_use(decode(line, &kind)?, &mut actions),
+            "tool_result" => self.on_tool_result(&decode(line, &kind)?, &mut actions),
+            "error" => self.on_error(decode(line, &kind)?, &mut actions),
+            "result" => self.on_result(decode(line, &kind)?, &mut actions),
+            unknown => return Err(Unknown::frame(line, unknown)),
         }
         Ok(actions)
     }

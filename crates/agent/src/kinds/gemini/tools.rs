@@ -15,55 +15,22 @@ const SUBJECTS: [&str; 8] =
 
 const PATHS: [&str; 3] = ["file_path", "absolute_path", "path"];
 
-/// A running call.
-#[derive(Debug, Clone)]
-pub(super) struct GeminiCall {
-    id: String,
-    name: String,
-    title: String,
-    kind: ToolKind,
-    paths: Vec<String>,
+/// A call that begins, without its input.
+pub(super) fn begun(line: &wire::ToolUse<'_>) -> ToolUse {
+    let field = |name: &&str| line.parameters.get(*name).and_then(Value::as_str);
+    let title = SUBJECTS.iter().find_map(field).unwrap_or_default();
+    let name = line.tool_name.as_str();
+    let paths = PATHS.iter().filter_map(field).map(str::to_owned).take(1).collect();
+    ToolUse { paths, ..text::tool_use(&line.tool_id, kind(name), name, title, ToolStatus::Running) }
 }
 
-impl GeminiCall {
-    pub(super) fn new(line: &wire::ToolUse<'_>) -> Self {
-        let field = |name: &&str| line.parameters.get(*name).and_then(Value::as_str);
-        let subject = SUBJECTS.iter().find_map(field).filter(|subject| !subject.trim().is_empty());
-        Self {
-            id: line.tool_id.as_str().to_owned(),
-            name: line.tool_name.as_str().to_owned(),
-            title: subject.map_or_else(|| line.tool_name.as_str().to_owned(), text::one_line),
-            kind: kind(&line.tool_name),
-            paths: PATHS.iter().filter_map(field).map(str::to_owned).take(1).collect(),
-        }
-    }
-
-    pub(super) fn is(&self, id: &str) -> bool {
-        self.id == id
-    }
-
-    pub(super) fn begun(&self, input: Value) -> AgentEvent {
-        let input = (!input.is_null()).then(|| text::clipped(input));
-        AgentEvent::Tool(ToolUse { input, ..self.clone().event(ToolStatus::Running) })
-    }
-
-    pub(super) fn ended(self, result: &wire::ToolResult<'_>) -> AgentEvent {
-        let status = if result.status.as_str() == "success" { ToolStatus::Ok } else { ToolStatus::Failed };
-        let words = result.error.as_ref().map(|error| error.message.as_str());
-        let output = result.output.as_deref().filter(|output| !output.is_empty()).or(words);
-        let output = Some(text::tail(output.unwrap_or_default(), text::OUTPUT_TAIL).to_owned());
-        AgentEvent::Tool(ToolUse { output, ..self.event(status) })
-    }
-
-    /// The answer with this call broke off and was requested again: the call is never made.
-    pub(super) fn dropped(self) -> AgentEvent {
-        AgentEvent::Tool(self.event(ToolStatus::Cancelled))
-    }
-
-    fn event(self, status: ToolStatus) -> ToolUse {
-        let Self { id, name, title, kind: tool, paths } = self;
-        ToolUse { id, tool, name, title, status, input: None, output: None, exit_code: None, paths }
-    }
+/// A call that has ended.
+pub(super) fn ended(call: ToolUse, result: &wire::ToolResult<'_>) -> ToolUse {
+    let status = if result.status.as_str() == "success" { ToolStatus::Ok } else { ToolStatus::Failed };
+    let words = result.error.as_ref().map(|error| error.message.as_str());
+    let output = result.output.as_deref().filter(|output| !output.is_empty()).or(words);
+    let output = Some(text::tail(output.unwrap_or_default(), text::OUTPUT_TAIL).to_owned());
+    ToolUse { status, output, ..call }
 }
 
 /// The agent's to-do list, when this call writes it.

@@ -7,104 +7,69 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::json::objects;
 pub(super) use crate::json::{Text, owned};
-use crate::lines::{Unknown, decode};
 
-#[derive(Debug)]
-pub(super) enum Line<'a> {
-    Init(Init<'a>),
-    Message(Message<'a>),
-    ToolUse(ToolUse<'a>),
-    ToolResult(ToolResult<'a>),
-    Error(ErrorLine<'a>),
-    Result(ResultLine<'a>),
-}
-
-impl<'a> Line<'a> {
-    /// Reads a line of this type.
-    pub(super) fn read(kind: &str, line: &'a str) -> Result<Self, Unknown> {
-        match kind {
-            "init" => decode(line, kind).map(Self::Init),
-            "message" => decode(line, kind).map(Self::Message),
-            "tool_use" => decode(line, kind).map(Self::ToolUse),
-            "tool_result" => decode(line, kind).map(Self::ToolResult),
-            "error" => decode(line, kind).map(Self::Error),
-            "result" => decode(line, kind).map(Self::Result),
-            _ => Err(Unknown::frame(line, kind)),
-        }
+objects! { "snake_case":
+    /// `init`: the conversation exists.
+    Init<'a> {
+        session_id: Text<'a>,
+        model: Option<Text<'a>>,
     }
-}
 
-/// `init`: the conversation exists.
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct Init<'a> {
-    pub(super) session_id: Text<'a>,
-    pub(super) model: Option<Text<'a>>,
-}
+    /// `message`: a message or a piece of it.
+    Message<'a> {
+        timestamp: Option<Text<'a>>,
+        role: Text<'a>,
+        content: Text<'a>,
+        /// Whether it is a piece of a message.
+        #[serde(default)]
+        delta: bool,
+    }
 
-/// `message`: a message or a piece of it.
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct Message<'a> {
-    pub(super) timestamp: Option<Text<'a>>,
-    pub(super) role: Text<'a>,
-    pub(super) content: Text<'a>,
-    /// Whether it is a piece of a message.
-    #[serde(default)]
-    pub(super) delta: bool,
+    /// `tool_use`: the model calls a tool.
+    ToolUse<'a> {
+        tool_name: Text<'a>,
+        tool_id: Text<'a>,
+        #[serde(default)]
+        parameters: Value,
+    }
+
+    /// `tool_result`: the call has ended.
+    ToolResult<'a> {
+        tool_id: Text<'a>,
+        status: Text<'a>,
+        output: Option<Text<'a>>,
+        error: Option<Failure>,
+    }
+
+    #[derive(Clone, Default, PartialEq)]
+    Failure {
+        /// The CLI's name for it.
+        #[serde(rename = "type", default)]
+        kind: String,
+        #[serde(default)]
+        message: String,
+    }
+
+    /// `error`: an error that may not end the turn.
+    ErrorLine<'a> {
+        severity: Option<Text<'a>>,
+        message: Text<'a>,
+    }
+
+    /// `result`: the turn is over.
+    ResultLine<'a> {
+        status: String,
+        error: Option<Failure>,
+        stats: Option<Stats<'a>>,
+    }
 }
 
 impl Message<'_> {
     pub(super) fn time(&self) -> Option<Timestamp> {
         self.timestamp.as_deref()?.parse().ok()
     }
-}
-
-/// `tool_use`: the model calls a tool.
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct ToolUse<'a> {
-    pub(super) tool_name: Text<'a>,
-    pub(super) tool_id: Text<'a>,
-    #[serde(default)]
-    pub(super) parameters: Value,
-}
-
-/// `tool_result`: the call has ended.
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct ToolResult<'a> {
-    pub(super) tool_id: Text<'a>,
-    pub(super) status: Text<'a>,
-    pub(super) output: Option<Text<'a>>,
-    pub(super) error: Option<Failure>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub(super) struct Failure {
-    /// The CLI's name for it.
-    #[serde(rename = "type", default)]
-    pub(super) kind: String,
-    #[serde(default)]
-    pub(super) message: String,
-}
-
-/// `error`: an error that may not end the turn.
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct ErrorLine<'a> {
-    pub(super) severity: Option<Text<'a>>,
-    pub(super) message: Text<'a>,
-}
-
-/// `result`: the turn is over.
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub(super) struct ResultLine<'a> {
-    pub(super) status: String,
-    pub(super) error: Option<Failure>,
-    pub(super) stats: Option<Stats<'a>>,
 }
 
 /// The usage of the process, in total and by model.
