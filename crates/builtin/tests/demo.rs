@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use towline_builtin::demo;
-use towline_builtin::script::{Played, ScriptArgs, ScriptSession, main};
-use towline_core::SessionId;
+use towline_builtin::script::{Played, ScriptArgs, main};
+use towline_core::{SessionId, SessionPlan};
 
 #[expect(clippy::disallowed_methods, reason = "the test runs the demo's check as a person would")]
 fn check(project: &Path) -> (Option<i32>, String) {
@@ -41,11 +41,11 @@ fn the_sample_project_needs_both_attempts() {
     assert_eq!(check(&project), (Some(1), red));
 
     let started = Instant::now();
-    attempt(ScriptSession::Fresh(SessionId::new("demo")));
+    attempt(SessionPlan::Fresh(SessionId::new("demo")));
     let half = format!("ok      {named}\nFAILED  {unnamed}: expected 'Hello, world!', got 'Hello, !'\n");
     assert_eq!(check(&project), (Some(1), half));
 
-    attempt(ScriptSession::Resume(SessionId::new("demo")));
+    attempt(SessionPlan::Resume(SessionId::new("demo")));
     assert_eq!(check(&project), (Some(0), format!("ok      {named}\nok      {unnamed}\n")));
 
     assert!(started.elapsed() < Duration::from_secs(5), "a person waits for it: {:?}", started.elapsed());

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tempfile::TempDir;
-use towline_builtin::script::{Played, ScriptArgs, ScriptError, ScriptSession, main};
+use towline_builtin::script::{Played, ScriptArgs, ScriptError, main};
 use towline_core::{
-    AgentEvent, MicroUsd, Role, SessionId, SessionStarted, Tokens, ToolKind, ToolStatus, ToolUse, TurnEnd,
-    TurnStop, Usage,
+    AgentEvent, MicroUsd, Role, SessionId, SessionPlan, SessionStarted, Tokens, ToolKind, ToolStatus,
+    ToolUse, TurnEnd, TurnStop, Usage,
 };
 
 /// A script in a folder, and another folder to work in.
@@ -33,7 +33,7 @@ impl Stage {
         self.folder.path().join("work")
     }
 
-    fn play(&self, session: ScriptSession, stdin: &str) -> (Result<Played, ScriptError>, String) {
+    fn play(&self, session: SessionPlan, stdin: &str) -> (Result<Played, ScriptError>, String) {
         let args = ScriptArgs { script: self.script(), session, state: None };
         let mut stdout = Vec::new();
         let played = main(&args, stdin.as_bytes(), &mut stdout, &self.cwd());
@@ -41,9 +41,9 @@ impl Stage {
     }
 
     /// Plays a turn of the conversation `s` and returns the events after the start of the turn.
-    fn turn(&self, session: fn(SessionId) -> ScriptSession, prompt: &str) -> (Played, Vec<AgentEvent>) {
+    fn turn(&self, session: fn(SessionId) -> SessionPlan, prompt: &str) -> (Played, Vec<AgentEvent>) {
         let session = session(SessionId::new("s"));
-        let resumed = matches!(session, ScriptSession::Resume(_));
+        let resumed = matches!(session, SessionPlan::Resume(_));
         let (played, stdout) = self.play(session, &json!({"prompt": prompt}).to_string());
         let mut events: Vec<AgentEvent> =
             stdout.lines().map(|line| serde_json::from_str(line).expect("every line is an event")).collect();
@@ -53,7 +53,7 @@ impl Stage {
     }
 
     /// The text at the end of the next turn.
-    fn final_text(&self, session: fn(SessionId) -> ScriptSession, prompt: &str) -> String {
+    fn final_text(&self, session: fn(SessionId) -> SessionPlan, prompt: &str) -> String {
         match self.turn(session, prompt).1.pop() {
             Some(AgentEvent::TurnEnded(end)) => end.text,
             other => panic!("the turn ended with {other:?}"),
@@ -123,7 +123,7 @@ fn messages_thoughts_and_usage_become_events() {
         usage(Usage { cost: MicroUsd(1_000), ..Usage::default() }),
         ended(TurnStop::Done, "hello", Some(MicroUsd(5_000))),
     ];
-    assert_eq!(stage.turn(ScriptSession::Fresh, "go"), (Played::Done, events));
+    assert_eq!(stage.turn(SessionPlan::Fresh, "go"), (Played::Done, events));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn file_changes_are_reported_before_and_after() {
              { replace = { path = 'deep/a.txt', from = 'nine', to = 'ten' } },
          ]",
     );
-    let (played, events) = stage.turn(ScriptSession::Fresh, "go");
+    let (played, events) = stage.turn(SessionPlan::Fresh, "go");
     assert_eq!(read(&stage.cwd(), "deep/a.txt"), "two");
 
     let paths = || vec!["deep/a.txt".to_owned()];
@@ -173,7 +173,7 @@ fn file_changes_are_reported_before_and_after() {
 #[test]
 fn a_command_runs_in_the_working_directory_and_its_output_and_exit_code_are_reported() {
     let stage = Stage::new("[[turn]]\nstep = [{ run = 'pwd; echo made > here; exit 7' }]");
-    let (played, events) = stage.turn(ScriptSession::Fresh, "go");
+    let (played, events) = stage.turn(SessionPlan::Fresh, "go");
     assert_eq!(read(&stage.cwd(), "here"), "made\n");
     let command = "pwd; echo made > here; exit 7";
     let call = ToolUse {
@@ -194,21 +194,21 @@ fn a_command_runs_in_the_working_directory_and_its_output_and_exit_code_are_repo
 fn a_failing_turn_ends_as_failed_and_the_rest_is_not_played() {
     let stage = Stage::new("[[turn]]\nstep = [{ fail = 'out of ideas' }, { say = 'never' }]");
     let failed = TurnStop::Failed { status: None, reason: "out of ideas".into() };
-    let (played, events) = stage.turn(ScriptSession::Fresh, "go");
+    let (played, events) = stage.turn(SessionPlan::Fresh, "go");
     assert_eq!((played, played.exit_code(), events), (Played::Failed, 1, vec![ended(failed, "", None)]));
 }
 
 #[test]
 fn an_exit_in_mid_turn_ends_without_the_end_of_the_turn() {
     let stage = Stage::new("[[turn]]\nstep = [{ exit = 9 }, { say = 'never' }]");
-    let (played, events) = stage.turn(ScriptSession::Fresh, "go");
+    let (played, events) = stage.turn(SessionPlan::Fresh, "go");
     assert_eq!((played, played.exit_code(), events), (Played::Exited(9), 9, vec![]));
 }
 
 #[test]
 fn a_raw_line_is_printed_as_it_is() {
     let stage = Stage::new("[[turn]]\nstep = [{ raw = '{\"kind\": broken' }]");
-    let (played, stdout) = stage.play(ScriptSession::Fresh(SessionId::new("s")), "{\"prompt\": \"go\"}\n");
+    let (played, stdout) = stage.play(SessionPlan::Fresh(SessionId::new("s")), "{\"prompt\": \"go\"}\n");
     assert_eq!(played.unwrap(), Played::Done);
     assert_eq!(stdout.lines().nth(2), Some("{\"kind\": broken"));
     assert_eq!(stdout.lines().count(), 4, "{stdout}");
@@ -217,18 +217,18 @@ fn a_raw_line_is_printed_as_it_is() {
 #[test]
 fn a_resumed_conversation_continues_and_the_last_turn_repeats() {
     let stage = Stage::new(COUNTING);
-    assert_eq!(stage.final_text(ScriptSession::Fresh, "go"), "one");
+    assert_eq!(stage.final_text(SessionPlan::Fresh, "go"), "one");
     for _ in 0..3 {
-        assert_eq!(stage.final_text(ScriptSession::Resume, "go on"), "two");
+        assert_eq!(stage.final_text(SessionPlan::Resume, "go on"), "two");
     }
-    assert_eq!(stage.final_text(ScriptSession::Fresh, "again"), "one");
+    assert_eq!(stage.final_text(SessionPlan::Fresh, "again"), "one");
 }
 
 #[test]
 fn a_turn_that_failed_counts_as_played() {
     let stage = Stage::new("[[turn]]\nstep = [{ exit = 1 }]\n[[turn]]\nstep = [{ say = 'two' }]");
-    assert_eq!(stage.turn(ScriptSession::Fresh, "go").0, Played::Exited(1));
-    assert_eq!(stage.final_text(ScriptSession::Resume, "go on"), "two");
+    assert_eq!(stage.turn(SessionPlan::Fresh, "go").0, Played::Exited(1));
+    assert_eq!(stage.final_text(SessionPlan::Resume, "go on"), "two");
 }
 
 #[test]
@@ -237,15 +237,15 @@ fn a_turn_is_played_only_for_prompts_that_contain_its_text() {
         "[[turn]]\nwhen = 'red'\nstep = [{ say = 'painted red' }]
          [[turn]]\nstep = [{ say = 'painted' }]",
     );
-    assert_eq!(stage.final_text(ScriptSession::Fresh, "paint it red"), "painted red");
-    assert_eq!(stage.final_text(ScriptSession::Fresh, "paint it"), "painted");
+    assert_eq!(stage.final_text(SessionPlan::Fresh, "paint it red"), "painted red");
+    assert_eq!(stage.final_text(SessionPlan::Fresh, "paint it"), "painted");
 }
 
 #[test]
 fn a_prompt_that_no_turn_fits_fails_the_turn() {
     let stage = Stage::new("[[turn]]\nwhen = 'red'");
     let failed = TurnStop::Failed { status: None, reason: "no turn of the script fits this prompt".into() };
-    let played = stage.turn(ScriptSession::Fresh, "paint it blue");
+    let played = stage.turn(SessionPlan::Fresh, "paint it blue");
     assert_eq!(played, (Played::Failed, vec![ended(failed, "", None)]));
 }
 
@@ -253,7 +253,7 @@ fn a_prompt_that_no_turn_fits_fails_the_turn() {
 fn an_unknown_conversation_is_not_resumed_and_nothing_is_printed() {
     let stage = Stage::new(COUNTING);
     let (played, stdout) =
-        stage.play(ScriptSession::Resume(SessionId::new("unknown")), "{\"prompt\": \"go\"}\n");
+        stage.play(SessionPlan::Resume(SessionId::new("unknown")), "{\"prompt\": \"go\"}\n");
     let message = played.unwrap_err().to_string();
     assert!(message.starts_with("no conversation found"), "{message}");
     assert_eq!(stdout, "");
@@ -263,19 +263,19 @@ fn an_unknown_conversation_is_not_resumed_and_nothing_is_printed() {
 fn without_a_prompt_nothing_is_played() {
     let stage = Stage::new(COUNTING);
     for stdin in ["", "go\n", "{}\n"] {
-        let (played, stdout) = stage.play(ScriptSession::Fresh(SessionId::new("s")), stdin);
+        let (played, stdout) = stage.play(SessionPlan::Fresh(SessionId::new("s")), stdin);
         let message = played.unwrap_err().to_string();
         assert!(message.contains("{\"prompt\": \"…\"}"), "{message}");
         assert_eq!(stdout, "");
     }
-    let (resumed, _) = stage.play(ScriptSession::Resume(SessionId::new("s")), "{\"prompt\": \"go\"}\n");
+    let (resumed, _) = stage.play(SessionPlan::Resume(SessionId::new("s")), "{\"prompt\": \"go\"}\n");
     assert!(matches!(resumed, Err(ScriptError::NoConversation { .. })), "{resumed:?}");
 }
 
 #[test]
 fn a_script_that_is_missing_or_wrong_is_named() {
     let stage = Stage::new("[[turn]]\nstep = [{ shout = 'a' }]");
-    let session = || ScriptSession::Fresh(SessionId::new("s"));
+    let session = || SessionPlan::Fresh(SessionId::new("s"));
     let wrong = stage.play(session(), "{\"prompt\": \"go\"}\n").0.unwrap_err().to_string();
     assert!(wrong.contains("script.toml") && wrong.contains("`shout`"), "{wrong}");
     fs::remove_file(stage.script()).unwrap();
@@ -286,7 +286,7 @@ fn a_script_that_is_missing_or_wrong_is_named() {
 #[test]
 fn progress_is_stored_where_git_ignores_it() {
     let stage = Stage::new(COUNTING);
-    stage.final_text(ScriptSession::Fresh, "go");
+    stage.final_text(SessionPlan::Fresh, "go");
     let folder = stage.folder.path().join(".towline-script");
     assert_eq!(read(&folder, ".gitignore"), "*\n");
     assert!(folder.join("s.json").is_file());

@@ -31,4 +31,3 @@ mod session;
 pub use error::{BadScript, ScriptError};
 pub use format::Script;
 pub use play::{Played, ScriptArgs, main};
-pub use session::ScriptSession;

@@ -7,12 +7,13 @@ use std::thread;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use towline_core::{
-    AgentEvent, MicroUsd, Role, SessionStarted, ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop, Usage,
+    AgentEvent, MicroUsd, Role, SessionPlan, SessionStarted, ToolKind, ToolStatus, ToolUse, TurnEnd,
+    TurnStop, Usage,
 };
 
 use super::format::{ScriptTurn, Step};
 use super::session::{Memory, Progress};
-use super::{Script, ScriptError, ScriptSession, command};
+use super::{Script, ScriptError, command};
 
 /// The default folder for progress, beside the script.
 const STATE_FOLDER: &str = ".towline-script";
@@ -21,7 +22,8 @@ const STATE_FOLDER: &str = ".towline-script";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptArgs {
     pub script: PathBuf,
-    pub session: ScriptSession,
+    /// The conversation to start or to resume.
+    pub session: SessionPlan,
     /// The folder that stores the progress of conversations; `None` for `.towline-script` beside the script.
     pub state: Option<PathBuf>,
 }
@@ -59,7 +61,8 @@ pub fn main(
 ) -> Result<Played, ScriptError> {
     let script = Script::load(&args.script)?;
     let state = args.state.clone().unwrap_or_else(|| args.script.with_file_name(STATE_FOLDER));
-    let memory = Memory::new(&state, args.session.id())?;
+    let (SessionPlan::Fresh(session) | SessionPlan::Resume(session)) = &args.session;
+    let memory = Memory::new(&state, session)?;
     let before = progress_of(&args.session, &memory)?;
     let prompt = read_prompt(stdin)?;
 
@@ -73,8 +76,8 @@ pub fn main(
 
     let mut stage = Stage { stdout, cwd, turn: after.played, last_message: String::new(), cost: None };
     stage.emit(&AgentEvent::SessionStarted(SessionStarted {
-        native_id: args.session.id().clone(),
-        resumed: matches!(args.session, ScriptSession::Resume(_)),
+        native_id: session.clone(),
+        resumed: matches!(args.session, SessionPlan::Resume(_)),
         model: None,
         agent_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
     }))?;
@@ -85,10 +88,10 @@ pub fn main(
     }
 }
 
-fn progress_of(session: &ScriptSession, memory: &Memory) -> Result<Progress, ScriptError> {
+fn progress_of(session: &SessionPlan, memory: &Memory) -> Result<Progress, ScriptError> {
     match session {
-        ScriptSession::Fresh(_) => Ok(Progress::default()),
-        ScriptSession::Resume(id) => {
+        SessionPlan::Fresh(_) => Ok(Progress::default()),
+        SessionPlan::Resume(id) => {
             memory.recall()?.ok_or_else(|| ScriptError::NoConversation { session: id.to_string() })
         }
     }
@@ -115,15 +118,6 @@ struct Stage<'a, W> {
     cost: Option<MicroUsd>,
 }
 
-/// A tool call without its result.
-struct Call {
-    tool: ToolKind,
-    name: &'static str,
-    title: String,
-    input: Value,
-    paths: Vec<String>,
-}
-
 /// The result of a tool call.
 struct StepOutcome {
     status: ToolStatus,
@@ -139,16 +133,16 @@ impl<W: Write> Stage<'_, W> {
                 Step::Message(text) => self.print_message(text)?,
                 Step::Think(text) => self.emit(&AgentEvent::Thought { text: text.clone() })?,
                 Step::Write(write) => {
-                    let input = json!({"path": write.path.as_str(), "text": write.text});
-                    let call =
-                        edit("write", format!("Write {}", write.path.as_str()), input, write.path.as_str());
-                    self.call(id, call, |cwd| write.path.write(cwd, &write.text).into())?;
+                    let path = write.path.as_str();
+                    let input = json!({"path": path, "text": write.text});
+                    let call = edit(id, "write", format!("Write {path}"), input, path);
+                    self.call(call, |cwd| write.path.write(cwd, &write.text).into())?;
                 }
                 Step::Replace(change) => {
                     let path = change.path.as_str();
                     let input = json!({"path": path, "from": change.from, "to": change.to});
-                    let call = edit("replace", format!("Edit {path}"), input, path);
-                    self.call(id, call, |cwd| change.path.replace(cwd, &change.from, &change.to).into())?;
+                    let call = edit(id, "replace", format!("Edit {path}"), input, path);
+                    self.call(call, |cwd| change.path.replace(cwd, &change.from, &change.to).into())?;
                 }
                 Step::Run(command) => self.run(id, command)?,
                 Step::Sleep(pause) => thread::sleep(*pause),
@@ -168,14 +162,9 @@ impl<W: Write> Stage<'_, W> {
     }
 
     fn run(&mut self, id: String, command: &str) -> Result<(), ScriptError> {
-        let call = Call {
-            tool: ToolKind::Execute,
-            name: "run",
-            title: command.to_owned(),
-            input: json!({ "command": command }),
-            paths: Vec::new(),
-        };
-        self.call(id, call, |cwd| match command::run(command, cwd) {
+        let input = json!({ "command": command });
+        let call = begun(id, ToolKind::Execute, "run", command.to_owned(), input);
+        self.call(call, |cwd| match command::run(command, cwd) {
             Ok(end) => StepOutcome {
                 status: if end.code == Some(0) { ToolStatus::Ok } else { ToolStatus::Failed },
                 output: Some(end.output),
@@ -188,21 +177,9 @@ impl<W: Write> Stage<'_, W> {
     /// Announces a call, makes it, and reports the result.
     fn call(
         &mut self,
-        id: String,
-        call: Call,
+        mut tool: ToolUse,
         make: impl FnOnce(&Path) -> StepOutcome,
     ) -> Result<(), ScriptError> {
-        let mut tool = ToolUse {
-            id,
-            tool: call.tool,
-            name: call.name.to_owned(),
-            title: call.title,
-            status: ToolStatus::Running,
-            input: Some(call.input),
-            output: None,
-            exit_code: None,
-            paths: call.paths,
-        };
         self.emit(&AgentEvent::Tool(tool.clone()))?;
         StepOutcome { status: tool.status, output: tool.output, exit_code: tool.exit_code } = make(self.cwd);
         self.emit(&AgentEvent::Tool(tool))
@@ -240,8 +217,22 @@ impl<W: Write> Stage<'_, W> {
     }
 }
 
-fn edit(name: &'static str, title: String, input: Value, path: &str) -> Call {
-    Call { tool: ToolKind::Edit, name, title, input, paths: vec![path.to_owned()] }
+fn edit(id: String, name: &str, title: String, input: Value, path: &str) -> ToolUse {
+    ToolUse { paths: vec![path.to_owned()], ..begun(id, ToolKind::Edit, name, title, input) }
+}
+
+fn begun(id: String, tool: ToolKind, name: &str, title: String, input: Value) -> ToolUse {
+    ToolUse {
+        id,
+        tool,
+        name: name.to_owned(),
+        title,
+        status: ToolStatus::Running,
+        input: Some(input),
+        output: None,
+        exit_code: None,
+        paths: Vec::new(),
+    }
 }
 
 impl From<io::Result<()>> for StepOutcome {

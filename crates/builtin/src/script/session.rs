@@ -15,24 +15,6 @@ use super::ScriptError;
 /// The longest file of a conversation.
 const LONGEST: u64 = 4 * 1024;
 
-/// The conversation to play.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ScriptSession {
-    /// A new one with this id.
-    Fresh(SessionId),
-    /// An earlier one with this id.
-    Resume(SessionId),
-}
-
-impl ScriptSession {
-    /// The id of the conversation.
-    pub const fn id(&self) -> &SessionId {
-        match self {
-            Self::Fresh(id) | Self::Resume(id) => id,
-        }
-    }
-}
-
 /// The progress of a conversation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Progress {

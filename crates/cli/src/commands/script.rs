@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use towline_builtin::script::{ScriptArgs, ScriptSession, main};
-use towline_core::SessionId;
+use towline_builtin::script::{ScriptArgs, main};
+use towline_core::{SessionId, SessionPlan};
 
 use crate::args::Script;
 use crate::failure::Failure;
@@ -12,8 +12,8 @@ use crate::output;
 /// Plays the next turn of a script.
 pub(crate) fn run(args: Script) -> Result<ExitCode, Failure> {
     let session = match (args.session, args.resume) {
-        (_, Some(id)) => ScriptSession::Resume(SessionId::new(id)),
-        (Some(id), None) => ScriptSession::Fresh(SessionId::new(id)),
+        (_, Some(id)) => SessionPlan::Resume(SessionId::new(id)),
+        (Some(id), None) => SessionPlan::Fresh(SessionId::new(id)),
         (None, None) => {
             return Err(Failure::usage("a session is needed").hint("--session ID, or --resume ID"));
         }
