@@ -109,14 +109,12 @@ impl Turn<'_> {
 
     fn no_such_tool(&self, call: &Call) -> Outcome {
         let known: Vec<_> = self.session.hands.specs().into_iter().map(|spec| spec.name).collect();
-        let output = format!("There is no tool `{}`. There are: {}.", call.name, known.join(", "));
-        Outcome { output, status: Status::Failed }
+        Outcome::failed(format!("There is no tool `{}`. There are: {}.", call.name, known.join(", ")))
     }
 }
 
 fn not_permitted() -> Outcome {
-    let output = "This call was not permitted. Do without it, or find another way.".to_owned();
-    Outcome { output, status: Status::Failed }
+    Outcome::failed("This call was not permitted. Do without it, or find another way.")
 }
 
 /// The content of the files that a call is about to change, `None` for a file that does not exist.

@@ -26,8 +26,8 @@ pub(super) struct Conversation {
     pub(super) cost: Option<MicroUsd>,
     /// Whether calls that act need permission.
     pub(super) mode: Mode,
-    /// The model, if one was chosen for this session.
-    pub(super) model: Option<String>,
+    /// The model that is asked.
+    pub(super) model: String,
 }
 
 impl Conversation {
@@ -59,7 +59,7 @@ impl Conversation {
                 }
             }
             Record::Mode { mode } => self.mode = mode,
-            Record::Model { model } => self.model = Some(model),
+            Record::Model { model } => self.model = model,
             Record::Compacted { after, items, .. } => {
                 (self.items, self.used, self.added) = (items, after, 0);
                 self.results.clear();

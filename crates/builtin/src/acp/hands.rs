@@ -70,21 +70,14 @@ impl Hands {
 
     /// What a call is about; `None` for an unknown tool.
     pub(super) fn describe(&self, call: &Call) -> Option<Described> {
-        if self.toolbox.knows(&call.name) {
-            return Some(self.toolbox.describe(call));
-        }
-        // Clients match their permission rules against the title, so it is the tool's full name and nothing else.
-        self.servers
-            .knows(&call.name)
-            .then(|| Described { title: call.name.clone(), ..self.servers.describe(call) })
+        self.toolbox.describe(call).or_else(|| self.servers.describe(call))
     }
 
     /// Makes a call. `progress` receives what it prints. Dropping the future ends what it started.
     pub(super) async fn run(&self, call: &Call, progress: &mut (dyn FnMut(&str) + Send)) -> Outcome {
-        if self.toolbox.knows(&call.name) {
-            self.toolbox.run(call, progress).await
-        } else {
-            self.servers.run(call).await
+        match self.toolbox.run(call, progress).await {
+            Some(outcome) => outcome,
+            None => self.servers.run(call).await,
         }
     }
 }

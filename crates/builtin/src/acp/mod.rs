@@ -39,5 +39,5 @@ pub use price::{BadPrices, Prices};
 pub use process::main;
 pub use settings::{AcpSettings, wire_format};
 
-pub use crate::tools::Fetch;
+pub use towline_agent::Fetch;
 pub use towline_provider::{Key, WireFormat};

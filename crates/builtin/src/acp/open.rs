@@ -15,7 +15,7 @@ use super::journal::{Journal, JournalError};
 use super::record::{Header, Record, VERSION};
 use super::rpc::{Refusal, no_such_session};
 use super::server::Shared;
-use super::session::{Parts, Session};
+use super::session::Session;
 use super::{clock, updates};
 
 /// The result of calls that the agent did not live to see the end of.
@@ -94,16 +94,10 @@ async fn opened(
         shared.outbox.notify("_towline/problem", json!({"sessionId": id, "message": problem}));
     }
     let mut conversation = Conversation::default();
+    conversation.model.clone_from(&settings.model);
     records.iter().cloned().for_each(|record| conversation.apply(record));
-    let session = Session::new(Parts {
-        id,
-        system: instructions(&directory, &settings.directories, clock::now()),
-        model,
-        default_model: settings.model.clone(),
-        hands,
-        journal,
-        conversation,
-    });
+    let system = instructions(&directory, &settings.directories, clock::now());
+    let session = Session::new(id, system, model, hands, journal, conversation);
     let closed = session.close_calls(STOPPED).map_err(|error| broken(&error.into()))?;
     let closed = closed.into_iter().map(|result| Record::Result { result });
     let records = records.into_iter().chain(closed).collect();

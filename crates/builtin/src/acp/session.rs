@@ -1,6 +1,5 @@
 //! An open session: its conversation, its file, its tools, and whether a turn runs.
 
-use std::collections::HashSet;
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -25,10 +24,8 @@ pub(super) struct Session {
     pub(super) system: String,
     pub(super) model: Arc<dyn Model>,
     pub(super) hands: Hands,
-    /// The model that is asked unless another one was chosen.
-    default_model: String,
     history: Mutex<History>,
-    always: Mutex<HashSet<Always>>,
+    always: Mutex<Vec<Always>>,
     running: Mutex<Running>,
 }
 
@@ -39,10 +36,10 @@ struct History {
 }
 
 /// A permission that lasts while the session is open.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Always {
     /// All calls of a kind.
-    Kind(&'static str),
+    Kind(ToolKind),
     /// One tool of the kind that fits any tool.
     Tool(String),
 }
@@ -54,26 +51,20 @@ enum Running {
     Turn(Option<oneshot::Sender<()>>),
 }
 
-/// The parts that a session is made from.
-pub(super) struct Parts {
-    pub(super) id: String,
-    pub(super) system: String,
-    pub(super) model: Arc<dyn Model>,
-    pub(super) default_model: String,
-    pub(super) hands: Hands,
-    pub(super) journal: Journal,
-    pub(super) conversation: Conversation,
-}
-
 impl Session {
-    pub(super) fn new(parts: Parts) -> Self {
-        let Parts { id, system, model, default_model, hands, journal, conversation } = parts;
+    pub(super) fn new(
+        id: String,
+        system: String,
+        model: Arc<dyn Model>,
+        hands: Hands,
+        journal: Journal,
+        conversation: Conversation,
+    ) -> Self {
         Self {
             id,
             system,
             model,
             hands,
-            default_model,
             history: Mutex::new(History { journal, conversation }),
             always: Mutex::default(),
             running: Mutex::new(Running::No),
@@ -105,7 +96,7 @@ impl Session {
 
     /// The model that is asked.
     pub(super) fn model_name(&self) -> String {
-        self.look(|conversation| conversation.model.clone()).unwrap_or_else(|| self.default_model.clone())
+        self.look(|conversation| conversation.model.clone())
     }
 
     /// Ends the calls without a result as failed, and returns those results.
@@ -127,7 +118,7 @@ impl Session {
 
     /// Permits calls like this one while the session is open.
     pub(super) fn permit(&self, call: &Call, described: &Described) {
-        lock(&self.always).insert(Always::like(call, described));
+        lock(&self.always).push(Always::like(call, described));
     }
 
     /// Whether calls like this one are permitted while the session is open.
@@ -170,12 +161,8 @@ impl Session {
 impl Always {
     fn like(call: &Call, described: &Described) -> Self {
         match described.kind {
-            ToolKind::Read => Self::Kind("read"),
-            ToolKind::Edit => Self::Kind("edit"),
-            ToolKind::Search => Self::Kind("search"),
-            ToolKind::Execute => Self::Kind("execute"),
-            ToolKind::Fetch => Self::Kind("fetch"),
             ToolKind::Other => Self::Tool(call.name.clone()),
+            kind => Self::Kind(kind),
         }
     }
 }

@@ -8,24 +8,13 @@ use towline_provider::{ErrorClass, ProviderError};
 use super::rpc::Refusal;
 
 /// Why a turn failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(super) enum Trouble {
     /// The provider gave no answer.
-    Provider(ProviderError),
+    Provider(#[from] ProviderError),
     /// A record could not be written, so nothing may act on it.
-    Journal(io::Error),
-}
-
-impl From<ProviderError> for Trouble {
-    fn from(error: ProviderError) -> Self {
-        Self::Provider(error)
-    }
-}
-
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Self {
-        Self::Journal(error)
-    }
+    Journal(#[from] io::Error),
 }
 
 impl From<Trouble> for Refusal {

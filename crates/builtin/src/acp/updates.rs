@@ -37,7 +37,7 @@ pub(super) fn call_details(call: &Call, described: &Described) -> Value {
     json!({
         "toolCallId": call.id,
         "title": described.title,
-        "kind": kind(described.kind),
+        "kind": described.kind,
         "status": "pending",
         "locations": locations,
         "rawInput": call.input,
@@ -152,16 +152,5 @@ pub(super) fn replay(record: &Record, describe: impl Fn(&Call) -> Described) -> 
             vec![tool_ended(&result.id, status, &result.output, Vec::new())]
         }
         _ => Vec::new(),
-    }
-}
-
-const fn kind(kind: ToolKind) -> &'static str {
-    match kind {
-        ToolKind::Read => "read",
-        ToolKind::Edit => "edit",
-        ToolKind::Search => "search",
-        ToolKind::Execute => "execute",
-        ToolKind::Fetch => "fetch",
-        ToolKind::Other => "other",
     }
 }

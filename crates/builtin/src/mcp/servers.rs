@@ -22,8 +22,6 @@ const VERSION: &str = "2025-06-18";
 const MOST_TOOLS: usize = 500;
 /// The longest description of a tool.
 const LONGEST_ABOUT: usize = 8 * 1024;
-/// The longest title.
-const LONGEST_TITLE: usize = 200;
 
 /// A server as the session names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,23 +97,13 @@ impl McpServers {
         self.tools.iter().map(|tool| tool.spec.clone()).collect()
     }
 
-    /// Whether there is a tool of this name.
-    pub(crate) fn knows(&self, name: &str) -> bool {
-        self.tool(name).is_some()
-    }
-
-    /// What a call is about to do. Any arguments are accepted.
-    pub(crate) fn describe(&self, call: &Call) -> Described {
-        let (title, reach) = match self.tool(&call.name) {
-            None => (format!("{} (no such tool)", call.name), Reach::Acts),
-            Some((connection, tool)) => {
-                let title = format!("{}: {} {}", connection.name, tool.name, call.input);
-                // Towline's own tools reach nothing but Towline.
-                let reach = if connection.name == TOWLINE { Reach::Looks } else { Reach::Acts };
-                (title, reach)
-            }
-        };
-        Described { title: one_line(&title, LONGEST_TITLE), kind: ToolKind::Other, paths: Vec::new(), reach }
+    /// What a call is about to do; `None` for an unknown tool. Any arguments are accepted. Clients match their permission
+    /// rules against the title, so it is the tool's full name and nothing else.
+    pub(crate) fn describe(&self, call: &Call) -> Option<Described> {
+        let (connection, tool) = self.tool(&call.name)?;
+        // Towline's own tools reach nothing but Towline.
+        let reach = if connection.name == TOWLINE { Reach::Looks } else { Reach::Acts };
+        Some(Described { title: tool.spec.name.clone(), kind: ToolKind::Other, paths: Vec::new(), reach })
     }
 
     /// Makes a call.

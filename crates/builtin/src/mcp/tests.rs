@@ -96,7 +96,6 @@ async fn tools_of_all_pages_have_names_that_apis_accept() {
             spec("mcp__my_files__b", "b of my files", json!({"type": "object", "properties": {"x": {}}})),
         ]
     );
-    assert!(servers.knows("mcp__my_files__b") && !servers.knows("b"));
     assert_eq!(servers.run(&call("mcp__my_files__a_b", json!({"x": 1}))).await, Outcome::ok("one\ntwo"));
     assert_eq!(servers.run(&call("mcp__my_files__b", Value::Null)).await, Outcome::failed("no"));
     assert_eq!(
@@ -139,12 +138,13 @@ async fn only_the_tools_of_towline_itself_need_no_permission() {
         paths: Vec::new(),
         reach,
     };
-    assert_eq!(
-        described("mcp__towline__do_it", json!({"a": 1})),
-        expected("towline: do it {\"a\":1}", Reach::Looks)
-    );
-    assert_eq!(described("mcp__other__do_it", json!("x")), expected("other: do it \"x\"", Reach::Acts));
-    assert_eq!(described("none", Value::Null), expected("none (no such tool)", Reach::Acts));
+    for (name, input, reach) in [
+        ("mcp__towline__do_it", json!({"a": 1}), Reach::Looks),
+        ("mcp__other__do_it", json!("x"), Reach::Acts),
+    ] {
+        assert_eq!(described(name, input), Some(expected(name, reach)));
+    }
+    assert_eq!(described("none", Value::Null), None);
 }
 
 #[tokio::test]

@@ -20,8 +20,9 @@ mod write;
 
 use std::path::PathBuf;
 
+pub(crate) use towline_core::ToolKind;
+
 pub(crate) use self::output::HeadAndTail;
-pub use self::toolbox::Fetch;
 pub(crate) use self::toolbox::{ToolOptions, Toolbox};
 pub(crate) use self::words::one_line;
 
@@ -35,22 +36,6 @@ pub(crate) struct Described {
     pub(crate) paths: Vec<PathBuf>,
     /// Whether it needs permission.
     pub(crate) reach: Reach,
-}
-
-/// The tool kinds of the Agent Client Protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ToolKind {
-    /// Reads a file or lists files.
-    Read,
-    /// Changes a file.
-    Edit,
-    /// Searches the content of files.
-    Search,
-    /// Runs a command.
-    Execute,
-    /// Loads something from elsewhere.
-    Fetch,
-    Other,
 }
 
 /// Whether a call needs permission.

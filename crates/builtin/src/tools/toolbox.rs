@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
+use towline_agent::Fetch;
 use towline_provider::{Call, ToolSpec};
 
 use super::arguments::{Arguments, Need, Tool, Work};
 use super::places::Places;
 use super::walk::Patience;
 use super::words::one_line;
-use super::{Described, Outcome, Reach, ToolKind};
+use super::{Described, Outcome, ToolKind};
 use super::{command, edit, fetch, list, read, search, write};
 
 /// The longest title.
@@ -19,20 +20,12 @@ const LONGEST_TITLE: usize = 200;
 /// Options of a session's tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ToolOptions {
+    /// Whether web pages may be loaded, with permission.
     pub(crate) fetch: Fetch,
     /// Further directories that may be read, as absolute paths.
     pub(crate) dirs: Vec<PathBuf>,
     /// Environment variables that commands do not see, such as the key of the model's provider.
     pub(crate) hidden_env: Vec<String>,
-}
-
-/// Whether web pages may be loaded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Fetch {
-    #[default]
-    Off,
-    /// They may, with permission.
-    On,
 }
 
 /// The tools of a session.
@@ -56,18 +49,10 @@ impl Toolbox {
         self.tools().map(Tool::spec).collect()
     }
 
-    /// Whether there is a tool of this name.
-    pub(crate) fn knows(&self, name: &str) -> bool {
-        self.tool(name).is_some()
-    }
-
-    /// What a call is about to do. Any arguments are accepted.
-    pub(crate) fn describe(&self, call: &Call) -> Described {
+    /// What a call is about to do; `None` for an unknown tool. Any arguments are accepted.
+    pub(crate) fn describe(&self, call: &Call) -> Option<Described> {
         let text = |name: &str| call.input.get(name).and_then(Value::as_str);
-        let Some(tool) = self.tool(&call.name) else {
-            let title = one_line(&format!("{} (no such tool)", call.name), LONGEST_TITLE);
-            return Described { title, kind: ToolKind::Other, paths: Vec::new(), reach: Reach::Acts };
-        };
+        let tool = self.tool(&call.name)?;
         let path_field = tool.fields.iter().find(|field| field.name == "path");
         // If an optional path is left out, it is the workspace itself.
         let whole = path_field.filter(|field| field.need == Need::Optional).map(|_| ".");
@@ -82,37 +67,28 @@ impl Toolbox {
                 None => format!("{} {path}", tool.name),
             },
         };
-        Described {
+        Some(Described {
             title: one_line(&title, LONGEST_TITLE),
             kind: tool.kind,
             paths: named.map(|path| self.places.named(path)).into_iter().collect(),
             reach: tool.reach,
-        }
+        })
     }
 
-    /// Makes a call. `progress` receives pieces of a command's output. Dropping the future ends what it started.
-    pub(crate) async fn run(&self, call: &Call, progress: &mut (dyn FnMut(&str) + Send)) -> Outcome {
-        let Some(tool) = self.tool(&call.name) else {
-            let names: Vec<_> = self.tools().map(|tool| tool.name).collect();
-            let name = one_line(&call.name, 60);
-            return Outcome::failed(format!("there is no tool `{name}`; there are {}", names.join(", ")));
-        };
-        let arguments = match tool.parse(&call.input) {
-            Ok(arguments) => arguments,
-            Err(wrong) => return Outcome::failed(wrong),
-        };
-        let answer = match tool.work {
-            Work::Files(work) => self.aside(arguments, work).await,
-            Work::Fetch => fetch::fetch(&arguments).await,
-            Work::Command => {
-                return command::run(self.places.root(), &self.options.hidden_env, &arguments, progress)
-                    .await;
+    /// Makes a call; `None` for an unknown tool. `progress` receives pieces of a command's output. Dropping the future ends
+    /// what it started.
+    pub(crate) async fn run(&self, call: &Call, progress: &mut (dyn FnMut(&str) + Send)) -> Option<Outcome> {
+        let tool = self.tool(&call.name)?;
+        let answer = match (tool.parse(&call.input), tool.work) {
+            (Err(wrong), _) => Err(wrong),
+            (Ok(arguments), Work::Files(work)) => self.aside(arguments, work).await,
+            (Ok(arguments), Work::Fetch) => fetch::fetch(&arguments).await,
+            (Ok(arguments), Work::Command) => {
+                let hidden = &self.options.hidden_env;
+                return Some(command::run(self.places.root(), hidden, &arguments, progress).await);
             }
         };
-        match answer {
-            Ok(output) => Outcome::ok(output),
-            Err(words) => Outcome::failed(words),
-        }
+        Some(answer.map_or_else(Outcome::failed, Outcome::ok))
     }
 
     /// Runs a function on files on a thread that may block.
@@ -144,7 +120,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::Status;
+    use super::super::{Reach, Status};
     use super::*;
 
     fn call(name: &str, input: Value) -> Call {
@@ -161,10 +137,11 @@ mod tests {
         let names = |toolbox: &Toolbox| toolbox.specs().into_iter().map(|spec| spec.name).collect::<Vec<_>>();
         let toolbox = Toolbox::new(root.path(), ToolOptions::default());
         assert_eq!(names(&toolbox), ["read", "write", "edit", "list", "search", "run"]);
-        assert!(!toolbox.knows("fetch"));
+        let fetches = call("fetch", json!({}));
+        assert_eq!(toolbox.describe(&fetches), None);
         let toolbox = everything(root.path());
         assert_eq!(names(&toolbox), ["read", "write", "edit", "list", "search", "run", "fetch"]);
-        assert!(toolbox.knows("fetch"));
+        assert!(toolbox.describe(&fetches).is_some());
     }
 
     #[test]
@@ -204,11 +181,11 @@ mod tests {
             ("write", json!("{\"path\": "), "write", ToolKind::Edit, Vec::new(), Reach::Acts),
             ("run", json!({"command": "a\nb"}), "a⏎b", ToolKind::Execute, Vec::new(), Reach::Acts),
             ("fetch", json!({"url": "http://a"}), "http://a", ToolKind::Fetch, Vec::new(), Reach::Acts),
-            ("none", json!({}), "none (no such tool)", ToolKind::Other, Vec::new(), Reach::Acts),
         ] {
             let expected = Described { title: title.to_owned(), kind, paths, reach };
-            assert_eq!(toolbox.describe(&call(name, input)), expected);
+            assert_eq!(toolbox.describe(&call(name, input)), Some(expected));
         }
+        assert_eq!(toolbox.describe(&call("none", json!({}))), None);
     }
 
     #[test]
@@ -248,16 +225,10 @@ mod tests {
                 json!({"url": "ftp://a"}),
                 Outcome::failed("`url` starts with ftp: and must start with http:// or https://"),
             ),
-            (
-                "none",
-                json!({}),
-                Outcome::failed(
-                    "there is no tool `none`; there are read, write, edit, list, search, run, fetch",
-                ),
-            ),
         ] {
-            assert_eq!(toolbox.run(&call(name, input), &mut |_| {}).await, expected);
+            assert_eq!(toolbox.run(&call(name, input), &mut |_| {}).await, Some(expected));
         }
+        assert_eq!(toolbox.run(&call("none", json!({})), &mut |_| {}).await, None);
     }
 
     fn any_json() -> impl Strategy<Value = Value> {
@@ -288,10 +259,11 @@ mod tests {
         fn any_input_is_described_and_parsed(input in any_json(), name in "read|write|edit|list|search|run|fetch|.{0,5}") {
             let root = tempfile::tempdir().unwrap();
             let toolbox = everything(root.path());
-            let described = toolbox.describe(&call(&name, input.clone()));
-            prop_assert!(described.title.chars().count() <= LONGEST_TITLE + 40);
-            prop_assert!(!described.title.contains(char::is_control));
-            prop_assert!(described.paths.iter().all(|path| path.is_absolute()));
+            if let Some(described) = toolbox.describe(&call(&name, input.clone())) {
+                prop_assert!(described.title.chars().count() <= LONGEST_TITLE + 40);
+                prop_assert!(!described.title.contains(char::is_control));
+                prop_assert!(described.paths.iter().all(|path| path.is_absolute()));
+            }
             if let Some(tool) = toolbox.tool(&name) {
                 let _ = tool.parse(&input);
             }
@@ -306,7 +278,7 @@ mod tests {
             std::fs::write(root.path().join("a"), "text\n").unwrap();
             let toolbox = everything(root.path());
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let outcome = runtime.block_on(toolbox.run(&call(&name, input), &mut |_| {}));
+            let outcome = runtime.block_on(toolbox.run(&call(&name, input), &mut |_| {})).unwrap();
             prop_assert!(!outcome.output.is_empty());
             prop_assert!(!outcome.output.contains("broke down"), "{}", outcome.output);
             prop_assert!(matches!(outcome.status, Status::Ok | Status::Failed));
