@@ -3,6 +3,7 @@
 //! Codes decide where there are codes. Messages decide only where the agent sends nothing else, and then by phrases
 //! from recordings. Anything unknown is a crash, never a success.
 
+use jiff::Timestamp;
 use towline_core::{End, Refusal, TurnStop};
 
 use super::builtin;
@@ -189,15 +190,25 @@ pub(crate) enum Meaning {
     Unknown,
 }
 
+impl Meaning {
+    /// The end after a request that failed for good.
+    pub(crate) fn end(self, status: Option<u16>, until: Option<Timestamp>, message: String) -> End {
+        match self {
+            Self::Auth => End::Auth { message },
+            Self::Limit => End::RateLimited { until },
+            Self::Overflow => End::ContextOverflow,
+            Self::Server => End::ServerError { status, message },
+            Self::Refused => End::Refused { status, message },
+            Self::Unknown => End::Crashed { message },
+        }
+    }
+}
+
 fn failed(what: &str, error: &RpcError) -> End {
     let message = words(error);
     match meaning(error, &message) {
-        Meaning::Auth => End::Auth { message },
-        Meaning::Limit => End::RateLimited { until: builtin::until(error) },
-        Meaning::Overflow => End::ContextOverflow,
-        Meaning::Server => End::ServerError { status: status(error), message },
-        Meaning::Refused => End::Refused { status: status(error), message },
         Meaning::Unknown => End::Crashed { message: format!("{what}: {message}") },
+        meaning => meaning.end(status(error), builtin::until(error), message),
     }
 }
 

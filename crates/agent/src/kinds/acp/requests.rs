@@ -90,9 +90,9 @@ impl AcpProtocol {
             actions.extend(call.event(&id, &self.servers, denied).map(Action::emit));
         }
         let Ruling { verdict, by, rule } = self.ruling(&ruled);
-        match verdict {
-            Verdict::Allow => actions.extend(self.settle(request.id, &id, &asked.options, Outcome::Allow)),
-            Verdict::Deny => actions.extend(self.settle(request.id, &id, &asked.options, Outcome::Deny)),
+        let outcome = match verdict {
+            Verdict::Allow => Outcome::Allow,
+            Verdict::Deny => Outcome::Deny,
             Verdict::Ask => {
                 let about =
                     About::Permission { call: permission::tool_call(&ruled.tool, &ruled.input), title, rule };
@@ -104,8 +104,8 @@ impl AcpProtocol {
                 actions.push(self.ask(request.id, about, what));
                 return actions;
             }
-        }
-        let outcome = if verdict == Verdict::Allow { Outcome::Allow } else { Outcome::Deny };
+        };
+        actions.extend(self.settle(request.id, &id, &asked.options, outcome));
         let decision = Decision { tool: ruled.tool, outcome, by: by.to_owned(), rule: Some(rule) };
         actions.push(Action::emit(AgentEvent::Decided(decision)));
         actions

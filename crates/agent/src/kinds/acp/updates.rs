@@ -38,20 +38,12 @@ impl AcpProtocol {
             | "tool_call"
             | "tool_call_update"
             | "plan"
-            | "current_mode_update" => {
-                if self.stage == Stage::Prompted {
-                    self.on_news(kind.as_str(), update)
-                } else {
-                    Ok(Vec::new())
-                }
+            | "current_mode_update"
+                if self.stage != Stage::Prompted =>
+            {
+                Ok(Vec::new())
             }
-            unknown => Err(Unknown(format!("session/update/{unknown}"))),
-        }
-    }
-
-    fn on_news(&mut self, kind: &str, update: &mut wire::Update<'_>) -> Reading {
-        match kind {
-            "agent_message_chunk" | "agent_thought_chunk" => self.on_chunk(kind, update),
+            "agent_message_chunk" | "agent_thought_chunk" => self.on_chunk(&kind, update),
             "tool_call" | "tool_call_update" => Ok(self.on_tool_call(update)),
             "plan" => {
                 let plan: Vec<wire::PlanEntry<'_>> = update.entries.and_then(read).unwrap_or_default();
@@ -64,12 +56,13 @@ impl AcpProtocol {
                 actions.push(Action::emit(AgentEvent::Plan { entries }));
                 Ok(actions)
             }
-            _ => {
+            "current_mode_update" => {
                 let mode = update.current_mode_id.as_ref();
                 let reported =
                     mode.map(|mode| Action::notice(format!("the agent is now in mode `{}`", mode.as_str())));
                 Ok(reported.into_iter().collect())
             }
+            unknown => Err(Unknown(format!("session/update/{unknown}"))),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Turns: their beginning and end, and failures in between.
 
-use towline_core::{AgentEvent, ToolStatus, TurnStop};
+use towline_core::{AgentEvent, ToolStatus, ToolUse, TurnStop};
 
 use super::classify::{ErrorName, TurnResult};
 use super::opening::CodexStage;
@@ -77,32 +77,17 @@ impl CodexProtocol {
 
     /// What still runs does not outlive the turn: it ends with the process.
     fn cancel_calls(&mut self) -> Vec<Action> {
-        let open = std::mem::take(&mut self.calls);
-        let (ours, others) =
-            open.into_iter().partition(|(_, open)| self.thread.as_deref() == Some(open.thread.as_str()));
-        self.calls = others;
-        let cancelled = |mut open: super::items::Open| {
-            open.tool.status = ToolStatus::Cancelled;
-            open.tool.input = None;
-            Action::emit(AgentEvent::Tool(open.tool))
-        };
-        let ours: std::collections::BTreeMap<_, _> = ours;
-        ours.into_values().map(cancelled).collect()
+        let thread = self.thread.as_deref();
+        let ours = self.calls.extract_if(.., |_, open| thread == Some(open.thread.as_str()));
+        let cancelled =
+            ours.map(|(_, open)| ToolUse { status: ToolStatus::Cancelled, input: None, ..open.tool });
+        cancelled.map(|tool| Action::emit(AgentEvent::Tool(tool))).collect()
     }
 
     fn withdraw_requests(&mut self) -> Vec<Action> {
-        let ours: Vec<_> = self
-            .pending
-            .iter()
-            .filter(|(_, pending)| self.thread.as_deref() == Some(pending.thread.as_str()))
-            .map(|(request, _)| request.clone())
-            .collect();
-        ours.into_iter()
-            .map(|request| {
-                self.pending.remove(&request);
-                Action::emit(AgentEvent::Withdrawn { request })
-            })
-            .collect()
+        let thread = self.thread.as_deref();
+        let ours = self.pending.extract_if(.., |_, pending| thread == Some(pending.thread.as_str()));
+        ours.map(|(request, _)| Action::emit(AgentEvent::Withdrawn { request })).collect()
     }
 
     fn subagents_left(&mut self) -> Vec<Action> {

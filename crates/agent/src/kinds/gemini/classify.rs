@@ -129,19 +129,7 @@ fn failed(evidence: &Evidence, outcome: &Outcome) -> End {
     if status.is_none() && message.starts_with(BLOCKED) {
         return End::Declined { message };
     }
-    of_request(status, message)
-}
-
-/// The end after a request that failed for good.
-fn of_request(status: Option<u16>, message: String) -> End {
-    match meaning_of(status, &message) {
-        Meaning::Auth => End::Auth { message },
-        Meaning::Limit => End::RateLimited { until: None },
-        Meaning::Overflow => End::ContextOverflow,
-        Meaning::Server => End::ServerError { status, message },
-        Meaning::Refused => End::Refused { status, message },
-        Meaning::Unknown => End::Crashed { message },
-    }
+    meaning_of(status, &message).end(status, None, message)
 }
 
 /// The end of an attempt without a completed turn.
@@ -162,11 +150,9 @@ fn without_result(evidence: &Evidence) -> End {
         Some(exit::AUTH) => End::Auth { message: words_on_stderr(exit) },
         Some(exit::TURN_LIMIT) => End::MaxTurns,
         _ => match http_status(exit).map(|status| (status, meaning_of(Some(status), ""))) {
-            Some((_, Meaning::Auth)) => End::Auth { message },
-            Some((_, Meaning::Limit)) => End::RateLimited { until: None },
-            Some((status, Meaning::Server)) => End::ServerError { status: Some(status), message },
-            Some((status, Meaning::Refused)) => End::Refused { status: Some(status), message },
-            _ => End::Crashed { message },
+            // Without a message nothing shows that the conversation was too long.
+            Some((_, Meaning::Overflow)) | None => End::Crashed { message },
+            Some((status, meaning)) => meaning.end(Some(status), None, message),
         },
     }
 }
