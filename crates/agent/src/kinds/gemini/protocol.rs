@@ -26,7 +26,7 @@ pub(super) struct GeminiProtocol {
     warnings: Vec<AgentEvent>,
     model: Option<String>,
     speech: GeminiSpeech,
-    /// Running calls.
+    /// Calls without a result so far.
     calls: Vec<ToolUse>,
     /// Whether the last frame was a tool's result. Results of calls that the model made together are adjacent.
     in_results: bool,
