@@ -15,7 +15,7 @@ mod upgrade;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
-pub use ledger::{Amounts, SpendBy, SpendQuery, Spending, by_day};
+pub use ledger::{Amounts, SpendBy, SpendQuery, Spending};
 #[cfg(any(test, feature = "memory"))]
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;

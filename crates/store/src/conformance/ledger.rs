@@ -82,13 +82,12 @@ fn all(by: SpendBy) -> SpendQuery {
     SpendQuery { from: at(-100_000), until: at(100_000), project: None, account: None, by }
 }
 
-async fn sums(store: &dyn Store, query: &SpendQuery) -> BTreeMap<String, (i64, i64, i64)> {
-    let spending = store.spending(query).await.expect("sums");
-    let sums = spending.into_iter().map(|Spending { key, amounts }| {
-        let Amounts { input, cost, estimate, .. } = amounts;
-        (key, (input, cost, estimate))
-    });
-    sums.collect()
+/// Input, cost and estimate.
+type Sums = BTreeMap<String, (Option<i64>, Option<i64>, i64)>;
+
+async fn sums(store: &dyn Store, query: &SpendQuery) -> Sums {
+    let spending = store.spending(query).await.expect("sums").into_iter();
+    spending.map(|Spending { key, amounts }| (key, (amounts.input, amounts.cost, amounts.estimate))).collect()
 }
 
 /// However often it is reported, and also when the agent's own figure replaces an estimate or an attempt is killed.
@@ -109,7 +108,7 @@ pub async fn what_an_attempt_used_is_counted_once(place: &dyn Place) {
     let store = place.open().await;
     let same = vec![Used { attempts: vec![(1, reported), (2, killed)], at: 6 }];
     spend(&*store, &goal, &lease, Seq(6), same).await;
-    let expected = BTreeMap::from([("scripted".to_owned(), (37, 90, 5))]);
+    let expected = BTreeMap::from([("scripted".to_owned(), (Some(37), Some(90), 5))]);
     assert_eq!(sums(&*store, &all(SpendBy::Account)).await, expected);
 }
 
@@ -126,11 +125,17 @@ pub async fn what_was_spent_counts_when_it_was_reported(place: &dyn Place) {
     ];
     spend(&*store, &goal, &lease, Seq(1), steps).await;
     let by_time = sums(&*store, &all(SpendBy::Time)).await;
-    assert_eq!(by_time.values().copied().collect::<Vec<_>>(), [(15, 0, 100), (10, 70, -100)]);
+    assert_eq!(
+        by_time.values().copied().collect::<Vec<_>>(),
+        [(Some(15), Some(0), 100), (Some(10), Some(70), -100)]
+    );
     let times: Vec<Timestamp> = by_time.keys().map(|key| key.parse().expect("a time")).collect();
     assert!(times.iter().all(|time| time.as_second() % 900 == 0), "{times:?}");
     let first_hour = SpendQuery { from: at(0), until: at(HOUR - 900), ..all(SpendBy::Project) };
-    assert_eq!(sums(&*store, &first_hour).await, BTreeMap::from([("repository".into(), (15, 0, 100))]));
+    assert_eq!(
+        sums(&*store, &first_hour).await,
+        Sums::from([("repository".into(), (Some(15), Some(0), 100))])
+    );
 }
 
 /// By project and by account, of which several agents may share one; also of goals that are gone.
@@ -152,8 +157,10 @@ pub async fn what_was_spent_is_summed_up_over_all_goals(place: &dyn Place) {
             store.remove(&lease).await.expect("it is ours");
         }
     }
-    let named = |sums: &[(&str, i64, i64)]| -> BTreeMap<String, (i64, i64, i64)> {
-        sums.iter().map(|(key, input, estimate)| ((*key).to_owned(), (*input, 0, *estimate))).collect()
+    let named = |sums: &[(&str, i64, i64)]| -> Sums {
+        sums.iter()
+            .map(|(key, input, estimate)| ((*key).to_owned(), (Some(*input), None, *estimate)))
+            .collect()
     };
     let by_project = all(SpendBy::Project);
     assert_eq!(sums(&*store, &by_project).await, named(&[("one", 1, 10), ("two", 2, 1_100)]));
@@ -165,6 +172,23 @@ pub async fn what_was_spent_is_summed_up_over_all_goals(place: &dyn Place) {
     assert_eq!(sums(&*store, &two).await, named(&[("scripted", 1, 1_000), ("shared", 1, 100)]));
     let before = SpendQuery { until: at(-1_000), ..by_project };
     assert_eq!(sums(&*store, &before).await, BTreeMap::new());
+}
+
+/// It is neither 0 in the row of its attempt, nor in a sum of which nothing is known.
+pub async fn what_no_agent_reported_is_unknown(place: &dyn Place) {
+    let store = place.open().await;
+    let (goal, lease) = claimed(&*store, 1).await;
+    let silent = Usage { output: Tokens(3), ..Usage::default() };
+    let free = Usage { output: Tokens(4), ..Usage::nothing() };
+    let tokens = |output| Amounts { input: Some(0), output: Some(output), ..Amounts::default() };
+    let known = Amounts { cache_read: Some(0), cache_write: Some(0), cost: Some(0), ..tokens(7) };
+    for (last, attempts, expected) in
+        [(1, vec![(1, silent)], tokens(3)), (2, vec![(1, silent), (2, free)], known)]
+    {
+        spend(&*store, &goal, &lease, Seq(last), vec![Used { attempts, at: 1 }]).await;
+        let spending = place.open().await.spending(&all(SpendBy::Account)).await.expect("sums");
+        assert_eq!(spending, [Spending { key: "scripted".to_owned(), amounts: expected }]);
+    }
 }
 
 /// Written with the events that report it; an account that is seen again as it was keeps its time.

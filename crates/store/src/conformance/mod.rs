@@ -100,6 +100,7 @@ macro_rules! conformance_tests {
             what_an_attempt_used_is_counted_once
             what_was_spent_counts_when_it_was_reported
             what_was_spent_is_summed_up_over_all_goals
+            what_no_agent_reported_is_unknown
             accounts_are_as_attempts_last_saw_them
         }
     };

@@ -9,10 +9,12 @@ use super::reads::text;
 use super::text::{from_json, time_from_text, time_to_text, to_json};
 use crate::ledger::{AccountReport, Amounts, SpendBy, SpendQuery, Spending, account_reports, quarter};
 
-/// Unlike `SUM`, `TOTAL` cannot overflow and takes a value that is no number for nothing.
-const SUMS: &str = "CAST(TOTAL(input) AS INTEGER), CAST(TOTAL(output) AS INTEGER),
-    CAST(TOTAL(cache_read) AS INTEGER), CAST(TOTAL(cache_write) AS INTEGER),
-    CAST(TOTAL(cost) AS INTEGER), CAST(TOTAL(estimate) AS INTEGER)";
+/// The sums of all amounts. Unlike `SUM`, `TOTAL` cannot overflow and takes a value that is no number for nothing.
+fn sums() -> String {
+    let sum = |column| format!("CASE WHEN COUNT({column}) THEN CAST(TOTAL({column}) AS INTEGER) END, ");
+    let known: String = ["input", "output", "cache_read", "cache_write", "cost"].map(sum).concat();
+    known + "CAST(TOTAL(estimate) AS INTEGER)"
+}
 
 /// What the events of an append report about accounts, put into words before the writer's turn.
 pub(super) struct AccountRow {
@@ -63,7 +65,7 @@ pub(super) fn follow(
         return Ok(());
     }
     let n = attempt.n.get();
-    let sql = format!("SELECT {SUMS} FROM ledger WHERE goal = ?1 AND attempt = ?2 AND quarter <> ?3");
+    let sql = format!("SELECT {} FROM ledger WHERE goal = ?1 AND attempt = ?2 AND quarter <> ?3", sums());
     let others = connection.prepare_cached(&sql)?.query_row(params![goal, n, at], |row| amounts(row, 0))?;
     let Amounts { input, output, cache_read, cache_write, cost, estimate } =
         Amounts::from(attempt.usage) - others;
@@ -101,7 +103,7 @@ pub(super) fn spend_statement(query: &SpendQuery) -> (String, Vec<Value>) {
             conditions += &format!(" AND {column} = ?{}", values.len());
         }
     }
-    (format!("SELECT {key}, {SUMS} FROM ledger WHERE {conditions} GROUP BY 1 ORDER BY 1"), values)
+    (format!("SELECT {key}, {} FROM ledger WHERE {conditions} GROUP BY 1 ORDER BY 1", sums()), values)
 }
 
 pub(super) fn spending(connection: &Connection, query: &SpendQuery) -> Result<Vec<Spending>, Failure> {

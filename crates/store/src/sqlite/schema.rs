@@ -13,6 +13,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V3__parts", include_str!("../../migrations/sqlite/V3__parts.sql")),
     ("V4__baselines", include_str!("../../migrations/sqlite/V4__baselines.sql")),
     ("V5__ledger", include_str!("../../migrations/sqlite/V5__ledger.sql")),
+    ("V6__unknown_usage", include_str!("../../migrations/sqlite/V6__unknown_usage.sql")),
 ];
 
 /// How often another process may get in the way of a migration before that is an error.
