@@ -127,7 +127,7 @@ pub enum Order {
 }
 
 /// Which goals to list. Filters that are given all apply.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
     /// Only goals of this repository.
     pub repository: Option<String>,
@@ -150,29 +150,13 @@ pub struct Listing {
 
 impl Listing {
     /// The first `limit` of all goals, the newest first.
-    pub const fn first(limit: usize) -> Self {
-        Self {
-            repository: None,
-            phases: Vec::new(),
-            settled: None,
-            due: None,
-            held: false,
-            asks: false,
-            order: Order::NewestFirst,
-            after: None,
-            limit,
-        }
+    pub fn first(limit: usize) -> Self {
+        Self { limit, ..Self::default() }
     }
 
     /// All goals, for [`list_all`] and [`load_all`].
-    pub const fn all() -> Self {
+    pub fn all() -> Self {
         Self::first(BATCH)
-    }
-
-    /// Goals that wait for nothing but a worker.
-    pub fn runnable(limit: usize) -> Self {
-        let phases = vec![Phase::Queued.name()];
-        Self { phases, order: Order::OldestFirst, ..Self::first(limit) }
     }
 
     /// Goals whose wait is over.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use towline_core::{
     AgentName, Ask, Attempt, AttemptId, AttemptNo, BaselineMode, Budget, Check, CheckKind, Commit, Effect,
-    Envelope, Event, Generation, Goal, GoalId, GoalState, Launch, Origin, Question, QuestionNo, Seq,
-    SessionPlan, Source, WorkspaceMode, WorkspaceSpec,
+    Envelope, Event, Generation, Goal, GoalId, GoalState, Launch, ModelChoice, Origin, Question, QuestionNo,
+    Seq, SessionBinding, SessionId, SessionPlan, Source, WorkspaceMode, WorkspaceSpec,
 };
 
 use crate::{Append, GoalRecord, Lease, PendingEffect, Store, WorkerName};
@@ -91,6 +91,19 @@ pub(crate) fn question() -> Question {
         asked_at: at(1),
         deadline: Some(at(2)),
         closed: None,
+    }
+}
+
+/// A conversation by this id.
+pub(crate) fn session(id: &str) -> SessionBinding {
+    SessionBinding {
+        agent: AgentName::new("scripted"),
+        native_id: SessionId::new(id),
+        model: Some("a-model".to_owned()),
+        directory: "/somewhere".to_owned(),
+        since: at(3),
+        asked_model: ModelChoice::Named("a-model".to_owned()),
+        origin: None,
     }
 }
 

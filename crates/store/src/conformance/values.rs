@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use serde_json::json;
 use towline_core::{
-    AgentEvent, AgentName, AttemptNo, Axis, Baseline, CheckResult, Commit, Decision, End, Envelope,
-    EscalationReason, Event, Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd,
-    ModelChoice, Outcome, Phase, QuestionNo, RawRef, Seq, SessionBinding, SessionId, SessionStarted, Source,
-    Tokens, ToolKind, ToolStatus, ToolUse, Usage, Verdict, Work, WorkspaceBinding,
+    AgentEvent, AttemptNo, Axis, Baseline, CheckResult, Commit, Decision, End, Envelope, EscalationReason,
+    Event, Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd, Outcome, Phase,
+    QuestionNo, RawRef, Seq, SessionId, SessionStarted, Source, Tokens, ToolKind, ToolStatus, ToolUse, Usage,
+    Verdict, Work, WorkspaceBinding,
 };
 
 use super::Place;
 use super::samples::{
-    append, at, attempt, claimed, everything, goal, happened, launch, pending, question, worker,
+    append, at, attempt, claimed, everything, goal, happened, launch, pending, question, session, worker,
 };
 use crate::{Append, StoreError};
 
@@ -51,14 +51,14 @@ pub async fn every_value_survives_reopening(place: &dyn Place) {
 pub async fn the_session_is_stored_with_the_first_state_that_has_it(place: &dyn Place) {
     let store = place.open().await;
     let (goal, lease) = claimed(&*store, 1).await;
-    let state = GoalState { session: Some(binding("first")), ..GoalState::new(&goal) };
+    let state = GoalState { session: Some(session("first")), ..GoalState::new(&goal) };
     let bound = Append { state, ..append(&goal, lease.generation, Seq(1), vec![session_event("first")]) };
     store.append(bound).await.expect("it fits");
     drop(store);
     let store = place.open().await;
-    assert_eq!(store.load(goal.id).await.expect("it is there").state.session, Some(binding("first")));
+    assert_eq!(store.load(goal.id).await.expect("it is there").state.session, Some(session("first")));
     // Forgotten, bound to another, and bound to the first again: always as in the newest state.
-    for (last, session) in (2..).zip([None, Some(binding("second")), Some(binding("first"))]) {
+    for (last, session) in (2..).zip([None, Some(session("second")), Some(session("first"))]) {
         let state = GoalState { session: session.clone(), ..GoalState::new(&goal) };
         let moved =
             Append { state, ..append(&goal, lease.generation, Seq(last), vec![session_event("next")]) };
@@ -99,18 +99,6 @@ pub async fn at_most_one_attempt_of_a_goal_runs(place: &dyn Place) {
     let stored = everything(&*place.open().await, goal.id).await;
     assert_eq!(stored.record.state, next);
     assert_eq!(stored.pending, [1, 2].map(|n| pending(launch(goal.id, n, "go"))));
-}
-
-fn binding(id: &str) -> SessionBinding {
-    SessionBinding {
-        agent: AgentName::new("scripted"),
-        native_id: SessionId::new(id),
-        model: Some("a-model".to_owned()),
-        directory: "/somewhere".to_owned(),
-        since: at(3),
-        asked_model: ModelChoice::Named("a-model".to_owned()),
-        origin: None,
-    }
 }
 
 fn session_event(id: &str) -> Envelope {
@@ -159,7 +147,7 @@ fn rich_state(goal: &Goal) -> GoalState {
             setup_changes: [("lock".to_owned(), Some("i".to_owned())), ("gone".to_owned(), None)].into(),
             base_tree: Some("t".to_owned()),
         }),
-        session: Some(binding("s")),
+        session: Some(session("s")),
         attempts: vec![first, attempt(goal.id, 2, 3, None)],
         candidate: Some(Commit::new("c")),
         questions: vec![question()],

@@ -5,14 +5,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
-use towline_core::{
-    AgentName, Attempt, Goal, GoalId, GoalState, ModelChoice, Phase, PoolSeq, QuestionNo, Seq,
-    SessionBinding, SessionId, Tokens, Usage,
-};
+use towline_core::{Attempt, GoalId, GoalState, Phase, PoolSeq, QuestionNo, Seq, Tokens, Usage};
 
 use super::{Scratch, SqliteStore};
 use crate::conformance::samples::{
-    append, at, attempt, created, everything, goal, goal_id, launch, notice, question, worker,
+    append, at, attempt, created, everything, goal, goal_id, launch, notice, question, session, worker,
 };
 use crate::{Append, Listed, Listing, Order, SpendBy, SpendQuery, Store, StoreError, list_all, load_all};
 
@@ -112,25 +109,13 @@ async fn fill(store: &SqliteStore, number: u64) {
         phase: Phase::Blocked { question: QuestionNo(1), attempt: None, until: Some(at(50)) },
         attempts: vec![Attempt { usage, ..attempt(goal.id, 1, 1, Some(2)) }],
         questions: vec![question()],
-        session: Some(session(&goal)),
+        session: Some(session(&goal.id.to_string())),
         ..GoalState::new(&goal)
     };
     let effects = vec![launch(goal.id, 1, "go")];
     let events = vec![notice("moved", 1)];
     let step = Append { state, effects, ..append(&goal, lease.generation, Seq(1), events) };
     store.append(step).await.expect("it fits");
-}
-
-fn session(goal: &Goal) -> SessionBinding {
-    SessionBinding {
-        agent: AgentName::new("scripted"),
-        native_id: SessionId::new(goal.id.to_string()),
-        model: None,
-        directory: "/somewhere".to_owned(),
-        since: at(3),
-        asked_model: ModelChoice::Named("a-model".to_owned()),
-        origin: None,
-    }
 }
 
 /// Every column of the tables that have rows of a goal.
@@ -151,7 +136,7 @@ fn listings() -> [Listing; 9] {
         Listing { order: Order::OldestFirst, ..paged() },
         Listing { repository: Some(goal(1).workspace.repository), ..paged() },
         Listing { settled: Some(false), ..paged() },
-        Listing { phases: vec!["blocked"], ..Listing::runnable(1) },
+        Listing { phases: vec!["blocked"], ..paged() },
         Listing { held: true, ..paged() },
         Listing { asks: true, ..paged() },
         Listing::due(at(50), 1),

@@ -1,23 +1,17 @@
 //! Over all goals: found by index, and filled from what earlier versions stored.
 
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::Connection;
 use towline_core::{Attempt, Envelope, Event, Goal, GoalState, MicroUsd, PoolSeq, Seq, Tokens, Usage};
 
 use super::super::ledger::spend_statement;
 use super::super::reads::EVENTS_SINCE;
-use super::Scratch;
 use super::earlier::copy_as_first_version;
+use super::{Scratch, number, plan};
 use crate::conformance::samples::{append, at, attempt, claimed, happened, notice};
 use crate::{Append, SpendBy, SpendQuery, Store};
 
 fn all(by: SpendBy) -> SpendQuery {
     SpendQuery { from: at(-100_000), until: at(100_000), project: None, account: None, by }
-}
-
-fn plan(raw: &Connection, sql: &str, values: &[rusqlite::types::Value]) -> Vec<String> {
-    let mut statement = raw.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a query");
-    let steps = statement.query_map(params_from_iter(values), |row| row.get("detail")).expect("a plan");
-    steps.collect::<Result<_, _>>().expect("texts")
 }
 
 #[test]
@@ -91,8 +85,7 @@ async fn an_upgrade_fills_the_sequence_and_the_ledger() {
         let was = store.events_since(PoolSeq(0), 99).await.expect("events");
         assert_eq!(upgraded.events_since(PoolSeq(0), 99).await.expect("events"), was);
         let kinds = "SELECT COUNT(*) FROM events WHERE kind <> json_extract(body, '$.kind')";
-        let others: i64 = old.raw().query_row(kinds, [], |row| row.get(0)).expect("a number");
-        assert_eq!(others, 0, "the kind of each event is the tag in its body");
+        assert_eq!(number(&old.raw(), kinds), 0, "the kind of each event is the tag in its body");
     }
 }
 

@@ -21,7 +21,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rusqlite::Connection;
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -105,4 +106,22 @@ impl Gate {
 /// Polls once, which is what queues a job; returns whether it is answered.
 async fn is_answered<T>(future: &mut Pin<Box<impl Future<Output = T> + ?Sized>>) -> bool {
     poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await
+}
+
+/// The texts in the first column of what a query finds.
+fn texts(raw: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = raw.prepare(sql).expect("a query");
+    let rows = statement.query_map([], |row| row.get(0)).expect("rows");
+    rows.collect::<Result<_, _>>().expect("texts")
+}
+
+fn number(raw: &Connection, sql: &str) -> i64 {
+    raw.query_row(sql, [], |row| row.get(0)).expect("a number")
+}
+
+/// The steps in which SQLite answers a query.
+fn plan(raw: &Connection, sql: &str, values: &[Value]) -> Vec<String> {
+    let mut statement = raw.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a query");
+    let steps = statement.query_map(params_from_iter(values), |row| row.get("detail")).expect("a plan");
+    steps.collect::<Result<_, _>>().expect("texts")
 }

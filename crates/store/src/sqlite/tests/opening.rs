@@ -10,7 +10,7 @@ use std::thread;
 use towline_core::Seq;
 
 use super::super::connection::open_existing;
-use super::{Scratch, SqliteStore};
+use super::{Scratch, SqliteStore, number};
 use crate::conformance::samples::{append, claimed, created, notice};
 use crate::upgrade::Unguarded;
 use crate::{Listing, Store, StoreError, UpgradeGuard};
@@ -57,8 +57,7 @@ fn a_new_file_that_many_open_at_once_is_made_ready_once() {
                 opened.join().expect("it does not panic").expect("it opens");
             }
         });
-        let versions = "SELECT COUNT(*) FROM refinery_schema_history";
-        assert_eq!(scratch.raw().query_row(versions, [], |row| row.get::<_, i64>(0)).expect("a number"), 6);
+        assert_eq!(number(&scratch.raw(), "SELECT COUNT(*) FROM refinery_schema_history"), 6);
     }
 }
 

@@ -9,7 +9,7 @@ use towline_core::{
     Unavailable, Usage, Verdict, Work, WorkspaceBinding,
 };
 
-use super::Scratch;
+use super::{Scratch, number, texts};
 use crate::conformance::samples::{append, at, attempt, claimed, goal, happened, launch, question, worker};
 use crate::{Append, Lease, Store};
 
@@ -134,8 +134,7 @@ async fn what_is_loaded_is_what_was_written_last() {
     }
     stores[0].remove(&lease).await.expect("it is ours");
     for table in ["goals", "parts", "positions"] {
-        let left = format!("SELECT COUNT(*) FROM {table}");
-        assert_eq!(scratch.raw().query_row(&left, [], |row| row.get::<_, i64>(0)).expect("a number"), 0);
+        assert_eq!(number(&scratch.raw(), &format!("SELECT COUNT(*) FROM {table}")), 0);
     }
 }
 
@@ -296,12 +295,5 @@ fn count_bytes(raw: &Connection) {
 }
 
 fn bytes(raw: &Connection, which: &str) -> i64 {
-    let sql = format!("SELECT COALESCE(SUM(bytes), 0) FROM written WHERE {which}");
-    raw.query_row(&sql, [], |row| row.get(0)).expect("a number")
-}
-
-fn texts(raw: &Connection, sql: &str) -> Vec<String> {
-    let mut statement = raw.prepare(sql).expect("a query");
-    let rows = statement.query_map([], |row| row.get(0)).expect("rows");
-    rows.collect::<Result<_, _>>().expect("texts")
+    number(raw, &format!("SELECT COALESCE(SUM(bytes), 0) FROM written WHERE {which}"))
 }

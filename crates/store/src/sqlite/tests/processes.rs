@@ -11,7 +11,7 @@ use std::thread;
 use tokio::runtime::Runtime;
 use towline_core::{Event, Generation, Goal, GoalState, Seq};
 
-use super::{DEADLINE, Scratch, SqliteStore};
+use super::{DEADLINE, Scratch, SqliteStore, number, texts};
 use crate::conformance::samples::{
     append, at, created, everything, goal, happened, launch, marked, notice, pending, places, worker,
 };
@@ -37,8 +37,9 @@ fn a_kill_in_the_middle_of_writing_leaves_a_consistent_store() {
         [created(&store, 1).await, created(&store, 2).await]
     });
     for round in 0..10_u64 {
-        let mut child = Killed::start(&scratch.database());
-        let mut acknowledged = child.lines(5 + round as usize * 3);
+        let test = "a_kill_in_the_middle_of_writing_leaves_a_consistent_store";
+        let mut child = Writer::start(test, &scratch.database(), 0);
+        let mut acknowledged: Vec<String> = (0..5 + round * 3).map(|_| child.line()).collect();
         acknowledged.extend(child.kill_and_drain());
         assert_consistent(&scratch);
         let store = scratch.store();
@@ -55,8 +56,9 @@ fn two_processes_that_open_a_new_store_at_once_both_write() {
     }
     for _ in 0..3 {
         let scratch = Scratch::new();
-        let mut children = [1, 2].map(|number| Writer::start(&scratch.database(), number));
-        children.iter_mut().for_each(Writer::wait_until_ready);
+        let test = "two_processes_that_open_a_new_store_at_once_both_write";
+        let mut children = [1, 2].map(|number| Writer::start(test, &scratch.database(), number));
+        children.iter_mut().for_each(|child| assert_eq!(child.line(), "ready"));
         children.iter_mut().for_each(Writer::go);
         children.into_iter().for_each(Writer::finish);
         let store = scratch.store();
@@ -134,10 +136,8 @@ async fn assert_whole(store: &SqliteStore, goal: &Goal, generation: Generation, 
 
 pub(super) fn assert_consistent(scratch: &Scratch) {
     let raw = scratch.raw();
-    let found: String = raw.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("an answer");
-    assert_eq!(found, "ok");
-    let strays = "SELECT COUNT(*) FROM pragma_foreign_key_check";
-    assert_eq!(raw.query_row(strays, [], |row| row.get::<_, i64>(0)).expect("an answer"), 0);
+    assert_eq!(texts(&raw, "PRAGMA integrity_check"), ["ok"]);
+    assert_eq!(number(&raw, "SELECT COUNT(*) FROM pragma_foreign_key_check"), 0);
 }
 
 /// The highest place that was acknowledged, for each of the two goals.
@@ -169,10 +169,6 @@ fn acknowledged_line(line: &str) -> Option<String> {
     line.strip_suffix(" .").map(str::to_owned)
 }
 
-fn this_test_again(test: &str, path: &Path) -> Command {
-    test_again(module_path!(), test, path)
-}
-
 /// The command that runs a test once more, with the database's path in its environment.
 #[expect(clippy::disallowed_methods, reason = "the test is its own child")]
 pub(super) fn test_again(module: &str, test: &str, path: &Path) -> Command {
@@ -198,22 +194,23 @@ pub(super) fn listen(out: ChildStdout) -> mpsc::Receiver<String> {
     lines
 }
 
-/// A child that writes until it is killed.
-struct Killed {
+/// A child that runs a test of this module.
+struct Writer {
     child: Child,
     lines: mpsc::Receiver<String>,
 }
 
-impl Killed {
-    fn start(path: &Path) -> Self {
-        let test = "a_kill_in_the_middle_of_writing_leaves_a_consistent_store";
-        let mut child = this_test_again(test, path).stdin(Stdio::null()).spawn().expect("it starts");
+impl Writer {
+    fn start(test: &str, path: &Path, number: u64) -> Self {
+        let mut command = test_again(module_path!(), test, path);
+        let mut child =
+            command.env(GOAL, number.to_string()).stdin(Stdio::piped()).spawn().expect("it starts");
         let lines = listen(child.stdout.take().expect("its output"));
         Self { child, lines }
     }
 
-    fn lines(&mut self, count: usize) -> Vec<String> {
-        (0..count).map(|_| self.lines.recv_timeout(DEADLINE).expect("the child writes on")).collect()
+    fn line(&mut self) -> String {
+        self.lines.recv_timeout(DEADLINE).expect("the child writes on")
     }
 
     /// Kills it and returns its last lines.
@@ -221,26 +218,6 @@ impl Killed {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it is gone");
         self.lines.iter().collect()
-    }
-}
-
-/// A child that writes on request, and ends.
-struct Writer {
-    child: Child,
-    lines: mpsc::Receiver<String>,
-}
-
-impl Writer {
-    fn start(path: &Path, number: u64) -> Self {
-        let mut command = this_test_again("two_processes_that_open_a_new_store_at_once_both_write", path);
-        let mut child =
-            command.env(GOAL, number.to_string()).stdin(Stdio::piped()).spawn().expect("it starts");
-        let lines = listen(child.stdout.take().expect("its output"));
-        Self { child, lines }
-    }
-
-    fn wait_until_ready(&mut self) {
-        assert_eq!(self.lines.recv_timeout(DEADLINE).expect("the child gets there"), "ready");
     }
 
     fn go(&mut self) {
@@ -251,8 +228,7 @@ impl Writer {
         let ended = loop {
             match self.lines.recv_timeout(DEADLINE) {
                 Ok(_) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => break true,
-                Err(mpsc::RecvTimeoutError::Timeout) => break false,
+                Err(error) => break error == mpsc::RecvTimeoutError::Disconnected,
             }
         };
         if !ended {

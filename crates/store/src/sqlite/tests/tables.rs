@@ -1,10 +1,10 @@
 //! The tables that repeat part of the state, and the settings that every connection has.
 
 use rusqlite::Connection;
-use towline_core::{AgentName, Generation, Goal, GoalState, ModelChoice, Seq, SessionBinding, SessionId};
+use towline_core::{Generation, Goal, GoalState, Seq};
 
-use super::Scratch;
-use crate::conformance::samples::{append, at, attempt, claimed, notice};
+use super::{Scratch, number, texts};
+use crate::conformance::samples::{append, at, attempt, claimed, notice, session};
 use crate::{Append, Store};
 
 #[tokio::test]
@@ -59,18 +59,6 @@ async fn every_write_is_synced_and_references_are_checked() {
     assert_eq!(texts(&scratch.raw(), "PRAGMA journal_mode"), ["wal"]);
 }
 
-fn session(id: &str) -> SessionBinding {
-    SessionBinding {
-        agent: AgentName::new("scripted"),
-        native_id: SessionId::new(id),
-        model: Some("a-model".to_owned()),
-        directory: "/somewhere".to_owned(),
-        since: at(3),
-        asked_model: ModelChoice::Named("a-model".to_owned()),
-        origin: None,
-    }
-}
-
 fn attempt_row(goal: &Goal, n: u32, generation: u64, ended: Option<i64>) -> String {
     let attempt = attempt(goal.id, n, n.into(), ended);
     let ended = attempt.ended_at.map_or_else(|| "runs".to_owned(), |at| format!("{at:.9}"));
@@ -88,14 +76,4 @@ fn count_writes(raw: &Connection) {
         }
     }
     raw.execute_batch(&sql).expect("triggers");
-}
-
-fn number(raw: &Connection, sql: &str) -> i64 {
-    raw.query_row(sql, [], |row| row.get(0)).expect("a number")
-}
-
-fn texts(raw: &Connection, sql: &str) -> Vec<String> {
-    let mut statement = raw.prepare(sql).expect("a query");
-    let rows = statement.query_map([], |row| row.get(0)).expect("rows");
-    rows.collect::<Result<_, _>>().expect("texts")
 }
