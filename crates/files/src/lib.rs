@@ -5,6 +5,7 @@
 //! write to no file that has another name as well, and read no more than the caller allows. They know nothing of what is in the
 //! files.
 
+mod held;
 mod lock;
 mod removals;
 mod tree;
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Mode, OFlags};
 
+pub use held::HeldDirectory;
 pub use lock::lock_holder;
 pub use removals::{RemovalWatch, Watched};
 pub use tree::{create_dir_below, must_lead_through_directories, remove_below, remove_tree};

@@ -20,7 +20,7 @@ const DIRECTORY: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
 /// A handle for what is in a directory, which takes no right to read the directory itself.
-const HANDLE: OFlags = OFlags::PATH.union(DIRECTORY);
+pub(crate) const HANDLE: OFlags = OFlags::PATH.union(DIRECTORY);
 
 /// How deep a tree is removed in one go. What is deeper is moved up first: each level takes a handle, of which a process has
 /// a limited number.

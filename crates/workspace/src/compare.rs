@@ -6,10 +6,11 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use towline_core::Commit;
 
+use crate::directory::{Descent, Directory, Way};
 use crate::git_dir::ObjectFormat;
 use crate::paths::{from_bytes, parents};
 use crate::settings::git_bool;
@@ -131,41 +132,41 @@ impl Comparison {
         asked: impl Fn(&[u8]) -> bool,
     ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
         let mut found = BTreeMap::new();
+        let mut descent = Descent::below(top);
         for (path, entry) in self.expected.iter().filter(|(path, _)| asked(path)) {
-            if let Some(difference) = self.difference(top, path, entry)? {
-                found.insert(path.clone(), difference);
-            }
+            let difference = self.difference(path, entry, &descent.way_to(path));
+            let difference = difference.map_err(WorkspaceError::io("read", &top.join(from_bytes(path))))?;
+            found.extend(difference.map(|difference| (path.clone(), difference)));
         }
         Ok(found)
     }
 
     fn difference(
         &self,
-        top: &Path,
         path: &[u8],
         entry: &TrackedFile,
-    ) -> Result<Option<Found>, WorkspaceError> {
-        let file = top.join(from_bytes(path));
-        let about = match fs::symlink_metadata(&file) {
+        Way { path: file, leads_through_symlink }: &Way,
+    ) -> io::Result<Option<Found>> {
+        let about = match fs::symlink_metadata(file) {
             Ok(about) => about,
             Err(error) if is_absence(&error) => {
                 let may_be = entry.mode == Mode::Submodule || self.left_out.contains(path);
                 return Ok((!may_be).then_some(Found::Deleted));
             }
             Err(error) if is_barred(&error) => return Ok(Some(Found::Changed(None))),
-            Err(error) => return Err(WorkspaceError::io("look at", &file)(error)),
+            Err(error) => return Err(error),
         };
         if entry.mode == Mode::Submodule {
             return Ok((!about.is_dir()).then_some(Found::Changed(None)));
         }
-        if leads_through_symlink(top, path) {
+        if *leads_through_symlink {
             return Ok(Some(Found::Changed(None)));
         }
         let is_symlink = entry.mode == Mode::Symlink && self.modes.symlinks;
         if about.is_symlink() != is_symlink || !(about.is_file() || is_symlink) {
             return Ok(Some(Found::Changed(None)));
         }
-        let Some(now) = id_on_disk(&file, &about, self.format)? else {
+        let Some(now) = id_on_disk(file, &about, self.format)? else {
             return Ok(Some(Found::Changed(None)));
         };
         let is_executable = about.permissions().mode() & 0o100 != 0;
@@ -201,29 +202,32 @@ impl Comparison {
     ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
         let directories = self.directories();
         let mut found = BTreeMap::new();
-        let mut pending = vec![PathBuf::new()];
+        let mut pending = vec![Directory::top(top)];
         while let Some(directory) = pending.pop() {
-            let is_top = directory.as_os_str().is_empty();
-            let entries = match entries(&top.join(&directory)) {
+            let inner = directory.path().strip_prefix(top).unwrap_or(Path::new(""));
+            let entries = match directory.entries() {
+                Err(error) if is_absence(&error) => continue,
                 Err(error) if is_barred(&error) => {
-                    found.extend([closed(&directory, &directories, &error)]);
+                    found.extend([closed(inner, &directories, &error)]);
                     continue;
                 }
-                entries => entries.map_err(WorkspaceError::io("read", &top.join(&directory)))?,
+                entries => entries.map_err(WorkspaceError::io("read", directory.path()))?,
             };
-            for (name, is_directory) in entries {
-                let name = directory.join(name);
+            for (entry, kind) in entries {
+                let name = inner.join(&entry);
                 let path = name.as_os_str().as_bytes();
-                if is_directory {
+                if kind.is_dir() {
                     let is_known = known.contains(&[path, b"/"].concat()) || self.expected.contains_key(path);
+                    let is_top = inner.as_os_str().is_empty();
                     if !is_known && (!is_top || directories.contains(path) || is_place(&name)) {
-                        pending.push(name);
+                        pending.push(directory.enter(&entry));
                     }
                 } else if !self.expected.contains_key(path) && covers(&name) {
-                    let file = top.join(&name);
+                    let file = directory.way_to(&entry);
                     let about = fs::symlink_metadata(&file).ok();
                     let about = about.filter(|about| about.is_file() || about.is_symlink());
-                    let id = about.map(|about| id_on_disk(&file, &about, self.format)).transpose()?;
+                    let id = about.map(|about| id_on_disk(&file, &about, self.format)).transpose();
+                    let id = id.map_err(WorkspaceError::io("read", &top.join(&name)))?;
                     found.insert(path.to_vec(), Found::Added(id.flatten()));
                 }
             }
@@ -299,7 +303,7 @@ impl Comparison {
 
     /// The id that git would give to a file elsewhere.
     pub(crate) fn id_of(&self, file: &Path, about: &fs::Metadata) -> Result<Option<String>, WorkspaceError> {
-        id_on_disk(file, about, self.format)
+        id_on_disk(file, about, self.format).map_err(WorkspaceError::io("read", file))
     }
 
     /// What the commit has, by path.
@@ -311,7 +315,8 @@ impl Comparison {
     pub(crate) fn directories(&self) -> BTreeSet<&[u8]> {
         let mut found = BTreeSet::new();
         for path in self.expected.keys() {
-            found.extend(parents(path));
+            // Those above a known one are known.
+            let _ = parents(path).rev().find(|parent| !found.insert(*parent));
         }
         found
     }
@@ -393,28 +398,23 @@ fn left_out(own: &Repository, index: &Path) -> Result<BTreeSet<Vec<u8>>, Workspa
 
 /// The id that git would give to what a file holds, or to where a symlink leads, without any conversion. None when it cannot be
 /// read.
-fn id_on_disk(
-    file: &Path,
-    about: &fs::Metadata,
-    format: ObjectFormat,
-) -> Result<Option<String>, WorkspaceError> {
-    let failed = |error| WorkspaceError::io("read", file)(error);
+fn id_on_disk(file: &Path, about: &fs::Metadata, format: ObjectFormat) -> io::Result<Option<String>> {
     // Whoever makes a file of almost nothing but holes can make reading it last for hours.
     if about.len().saturating_sub(about.blocks() * BLOCK) > MOST_HOLES {
         return Ok(None);
     }
     if about.is_symlink() {
-        let target = fs::read_link(file).map_err(failed)?;
+        let target = fs::read_link(file)?;
         return Ok(Some(hash(format, "blob", target.as_os_str().as_bytes())));
     }
     let mut source = match towline_files::open(file) {
         Err(error) if is_barred(&error) => return Ok(None),
-        source => source.map_err(failed)?,
+        source => source?,
     };
     let mut hasher = Hasher::new(format, "blob", about.len());
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        match source.read(&mut buffer).map_err(failed)? {
+        match source.read(&mut buffer)? {
             0 => return Ok(Some(hasher.id())),
             count => hasher.update(&buffer[..count]),
         }

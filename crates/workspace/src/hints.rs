@@ -4,9 +4,11 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
+use std::io;
 use std::path::{Component, Path};
 
 use crate::WorkspaceError;
+use crate::directory::Descent;
 use crate::git::{Git, records};
 use crate::paths::from_bytes;
 use crate::private_index::PrivateIndex;
@@ -44,6 +46,7 @@ impl Listing {
         let Some(listing) = &self.0 else { return Hints::default() };
         let mut hints = Hints::default();
         let mut listed = HashSet::new();
+        let mut descent = Descent::below(directory);
         for line in records(listing).filter(|line| line.len() > 2) {
             let (tag, name) = (line[0], &line[2..]);
             listed.insert(name);
@@ -53,7 +56,7 @@ impl Listing {
             if tag != b'S' && known.contains(name) {
                 continue;
             }
-            match whereabouts(directory, name) {
+            match whereabouts(&mut descent, name) {
                 Whereabouts::File => hints.tracked.insert(name.to_vec()),
                 Whereabouts::Gone if tag == b'S' => hints.left_out.insert(name.to_vec()),
                 _ => false,
@@ -72,19 +75,16 @@ enum Whereabouts {
     Elsewhere,
 }
 
-fn whereabouts(top: &Path, name: &[u8]) -> Whereabouts {
-    let mut path = top.to_path_buf();
-    let mut parts = from_bytes(name).components().peekable();
-    while let Some(part) = parts.next() {
-        let Component::Normal(part) = part else { return Whereabouts::Elsewhere };
-        path.push(part);
-        let Ok(about) = fs::symlink_metadata(&path) else { return Whereabouts::Gone };
-        let is_last = parts.peek().is_none();
-        match about.is_dir() {
-            true if !is_last => {}
-            false if is_last && (about.is_file() || about.is_symlink()) => return Whereabouts::File,
-            _ => return Whereabouts::Elsewhere,
-        }
+fn whereabouts(descent: &mut Descent, name: &[u8]) -> Whereabouts {
+    if !from_bytes(name).components().all(|part| matches!(part, Component::Normal(_))) {
+        return Whereabouts::Elsewhere;
     }
-    Whereabouts::Elsewhere
+    let way = descent.way_to(name);
+    match fs::symlink_metadata(way.path) {
+        _ if way.leads_through_symlink => Whereabouts::Elsewhere,
+        Ok(about) if about.is_file() || about.is_symlink() => Whereabouts::File,
+        Ok(_) => Whereabouts::Elsewhere,
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Whereabouts::Elsewhere,
+        Err(_) => Whereabouts::Gone,
+    }
 }

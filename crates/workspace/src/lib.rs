@@ -19,6 +19,7 @@ mod copy;
 mod copy_digest;
 mod create;
 mod diff;
+mod directory;
 mod embedded;
 mod error;
 mod file_at;

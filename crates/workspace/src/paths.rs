@@ -50,7 +50,7 @@ pub(crate) fn place_of(path: &Path) -> PathBuf {
 }
 
 /// The directories that a path lies in, the outermost first.
-pub(crate) fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn parents(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &path[..end])
 }
 

@@ -1,5 +1,6 @@
 //! Walking a tree that an agent could write to, before git does: FIFOs, sockets and devices would hold git for ever.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -7,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::WorkspaceError;
+use crate::directory::Directory;
 use crate::paths::{remove_tree, settle};
 
 /// Files that git opens wherever it meets them, whether or not they are part of the work.
@@ -48,24 +50,24 @@ pub(crate) enum Special {
 pub(crate) fn prepare_for_git(top: &Path, special: Special) -> Result<Vec<Vec<u8>>, WorkspaceError> {
     let walk = Walk { top: settle(top), special };
     let mut met = Vec::new();
-    let mut pending = vec![PathBuf::new()];
+    let mut pending = vec![Directory::top(top)];
     while let Some(directory) = pending.pop() {
-        for entry in walk.entries(&top.join(&directory))? {
-            let name = directory.join(entry.file_name());
-            let kind = entry.file_type().map_err(WorkspaceError::io("look at", &entry.path()))?;
-            let is_git = entry.file_name() == ".git";
-            if is_git && directory.as_os_str().is_empty() {
+        let is_top = directory.path() == top;
+        for (entry, kind) in walk.entries_of(&directory)? {
+            let path = directory.path().join(&entry);
+            let is_git = entry == ".git";
+            if is_git && is_top {
                 continue;
             }
             if is_git && (kind.is_dir() || kind.is_file() || kind.is_symlink()) {
-                walk.prepare_repository(&entry.path())?;
+                walk.prepare_repository(&path)?;
             } else if kind.is_dir() {
-                pending.push(name);
+                pending.push(directory.enter(&entry));
             } else if !kind.is_file() && !kind.is_symlink() {
-                if is_git || READ_BY_GIT.iter().any(|read| entry.file_name() == *read) {
-                    walk.give_way(&entry.path())?;
+                if is_git || READ_BY_GIT.iter().any(|read| entry == *read) {
+                    walk.give_way(&path)?;
                 }
-                met.push(name.as_os_str().as_bytes().to_vec());
+                met.push(path.strip_prefix(top).unwrap_or(&path).as_os_str().as_bytes().to_vec());
             }
         }
     }
@@ -129,9 +131,18 @@ impl Walk {
         }
     }
 
+    fn entries_of(&self, directory: &Directory) -> Result<Vec<(OsString, fs::FileType)>, WorkspaceError> {
+        self.open_up(&directory.way(), READABLE)?;
+        self.unless_closed(present(directory.entries(), directory.path()))
+    }
+
     fn entries(&self, directory: &Path) -> Result<Vec<fs::DirEntry>, WorkspaceError> {
         self.open_up(directory, READABLE)?;
-        match listed(directory) {
+        self.unless_closed(listed(directory))
+    }
+
+    fn unless_closed<T>(&self, entries: Result<Vec<T>, WorkspaceError>) -> Result<Vec<T>, WorkspaceError> {
+        match entries {
             // Git leaves such a directory out, too.
             Err(error) if is_denied(&error) && self.special == Special::Refuse => Ok(Vec::new()),
             other => other,
@@ -246,7 +257,12 @@ fn unusual_below(
 
 /// What is in a directory; nothing when it is not there.
 fn listed(directory: &Path) -> Result<Vec<fs::DirEntry>, WorkspaceError> {
-    match fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
+    present(fs::read_dir(directory).and_then(Iterator::collect), directory)
+}
+
+/// The entries of a directory; none when it is not there.
+fn present<T>(entries: io::Result<Vec<T>>, directory: &Path) -> Result<Vec<T>, WorkspaceError> {
+    match entries {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         other => other.map_err(WorkspaceError::io("read", directory)),
     }

@@ -6,6 +6,7 @@ mod comparison;
 mod conversion;
 mod copy;
 mod create;
+mod deep;
 mod diff;
 mod dirty;
 mod environment;
