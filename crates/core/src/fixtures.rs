@@ -8,11 +8,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
-    AgentEvent, AgentName, Answerer, Ask, Attempt, AttemptId, AttemptNo, BaselineMode, Budget, Check,
+    About, AgentEvent, AgentName, Answerer, Ask, Attempt, AttemptId, AttemptNo, BaselineMode, Budget, Check,
     CheckKind, CheckResult, Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming, Launch,
     MicroUsd, ModelChoice, Moved, NextSession, Origin, Outcome, PauseReason, Phase, QuestionNo, Reply,
-    SessionId, SessionStarted, Source, Stamp, StepOutcome, Timeout, Tokens, TurnEnd, TurnStop, Usage,
-    Verdict, Work, WorkspaceBinding, WorkspaceMode, WorkspaceSpec, step,
+    SessionId, SessionPlan, SessionStarted, Source, Stamp, StepOutcome, Timeout, Tokens, ToolCall, TurnEnd,
+    TurnStop, Usage, Verdict, Words, Work, WorkspaceBinding, WorkspaceMode, WorkspaceSpec, step,
 };
 
 /// A moment, in seconds after the goal was created.
@@ -25,7 +25,6 @@ pub(crate) fn no(number: u32) -> AttemptNo {
     AttemptNo::new(number).expect("not zero")
 }
 
-/// A goal with one check, one agent and the default budget.
 pub(crate) fn goal() -> Goal {
     Goal {
         id: "01932f6e-7c00-7abc-8def-0123456789ab".parse().expect("a goal id"),
@@ -62,23 +61,24 @@ pub(crate) fn goal() -> Goal {
     }
 }
 
-/// The goal with another budget.
+/// The default budget with so much time.
+pub(crate) fn wall(seconds: u64) -> Budget {
+    Budget { wall: Some(Duration::from_secs(seconds)), ..Budget::default() }
+}
+
 pub(crate) fn goal_with(budget: Budget) -> Goal {
     Goal { budget, ..goal() }
 }
 
-/// The goal without checks.
 pub(crate) fn goal_without_checks() -> Goal {
     Goal { checks: vec![], ..goal() }
 }
 
-/// A command check.
 pub(crate) fn check(name: &str, run: &str) -> Check {
     let kind = CheckKind::Command { run: run.into(), stdout: None };
     Check { name: name.into(), kind, timeout: Duration::from_secs(60) }
 }
 
-/// A check's result that holds.
 pub(crate) fn green(name: &str) -> CheckResult {
     CheckResult {
         name: name.into(),
@@ -90,7 +90,6 @@ pub(crate) fn green(name: &str) -> CheckResult {
     }
 }
 
-/// A check's result that does not hold.
 pub(crate) fn red(name: &str, evidence: &str) -> CheckResult {
     CheckResult { met: false, exit_code: Some(101), evidence: evidence.into(), ..green(name) }
 }
@@ -118,27 +117,22 @@ pub(crate) fn green_verdict(tree: &str) -> Event {
     Event::VerdictReached { verdict: verdict(tree, vec![green("tests")]) }
 }
 
-/// The operator took the work into this branch.
 pub(crate) fn merged(into: &str) -> Event {
     Event::Merged { into: into.into(), commit: Commit::new("m"), candidate: Commit::new("c-t1") }
 }
 
-/// The operator had the checks run again, and they hold on this tree.
 pub(crate) fn verified(tree: &str) -> Event {
     Event::Verified { verdict: verdict(tree, vec![green("tests")]) }
 }
 
-/// The goal with checks on its base.
 pub(crate) fn goal_with_baseline(baseline: BaselineMode) -> Goal {
     Goal { baseline, ..goal() }
 }
 
-/// The checks ran on the base.
 pub(crate) fn baseline_reached(round: u32, checks: Vec<CheckResult>) -> Event {
     Event::BaselineReached { round, checks, reused: None, missing: None }
 }
 
-/// The workspace that is made for the goal.
 pub(crate) fn workspace() -> WorkspaceBinding {
     WorkspaceBinding {
         path: "/workspace".into(),
@@ -149,17 +143,14 @@ pub(crate) fn workspace() -> WorkspaceBinding {
     }
 }
 
-/// The workspace is ready.
 pub(crate) fn prepared() -> Event {
     Event::Prepared { workspace: workspace(), warnings: vec![] }
 }
 
-/// The workspace cannot be made.
 pub(crate) fn repository_gone() -> Event {
     Event::RepositoryGone { path: "/src/shop".into() }
 }
 
-/// What is wrong with the project's configuration.
 pub(crate) fn unconfigured() -> Event {
     Event::Unconfigured { error: "towline.toml:3: unknown key `agnet`".into() }
 }
@@ -168,7 +159,6 @@ pub(crate) fn prepare_failed() -> Event {
     Event::PrepareFailed { error: "npm ci failed; run it by hand".into() }
 }
 
-/// The agent wrote or did something.
 pub(crate) fn agent(event: AgentEvent) -> Event {
     Event::Agent { event }
 }
@@ -196,7 +186,6 @@ pub(crate) fn used(times: u64) -> Usage {
     }
 }
 
-/// A message used something.
 pub(crate) fn usage(times: u64) -> Event {
     agent(AgentEvent::Usage { model: None, used: used(times), context_used: None, context_size: None })
 }
@@ -206,12 +195,10 @@ pub(crate) fn retrying(status: u16) -> Event {
     agent(AgentEvent::Retrying { status: Some(status), attempt: 1, delay_ms: 500, error: "refused".into() })
 }
 
-/// A permission request was answered.
 pub(crate) fn decided(outcome: Outcome) -> Event {
     agent(AgentEvent::Decided(decision(outcome)))
 }
 
-/// The answer to a permission request.
 pub(crate) fn decision(outcome: Outcome) -> Decision {
     Decision { tool: "Bash".into(), outcome, by: "rule".into(), rule: None }
 }
@@ -221,23 +208,19 @@ pub(crate) fn ask_waiting(request: &str) -> Ask {
     Ask { request: Some(request.to_owned()), ..ask() }
 }
 
-/// A question with two options.
 pub(crate) fn ask() -> Ask {
     Ask::choice("Which colour?".into(), vec!["red".into(), "blue".into()])
 }
 
-/// The agent asks.
 pub(crate) fn asked(ask: Ask) -> Event {
     agent(AgentEvent::Asked(ask))
 }
 
-/// The question is answered by these words.
 pub(crate) fn answered(question: u32, words: &str) -> Event {
     let reply = Reply::Chosen { answers: vec![words.to_owned()] };
     Event::Answered { question: QuestionNo(question), reply, by: Answerer::Person }
 }
 
-/// The operator sends this message.
 pub(crate) fn message_sent(text: &str) -> Event {
     Event::MessageSent { text: text.to_owned() }
 }
@@ -266,7 +249,6 @@ pub(crate) fn turn_ended(text: &str) -> Event {
     }))
 }
 
-/// The attempt ended so.
 pub(crate) fn ended(end: End) -> Event {
     Event::AttemptEnded { end, exit: exit(), work: Work::Nothing, changes: String::new() }
 }
@@ -276,12 +258,10 @@ pub(crate) fn ended_with_work(end: End) -> Event {
     Event::AttemptEnded { end, exit: exit(), work: Work::Unchecked, changes: String::new() }
 }
 
-/// How its process ended.
 pub(crate) fn exit() -> Exit {
     Exit { code: Some(1), signal: None, stderr_tail: "bye".into() }
 }
 
-/// An end that is not understood.
 pub(crate) fn crashed() -> End {
     End::Crashed { message: "exit code 1".into() }
 }
@@ -291,12 +271,10 @@ pub(crate) fn refused() -> End {
     End::Refused { status: Some(400), message: "messages.3: no such tool call".into() }
 }
 
-/// A timeout was reached.
 pub(crate) fn timed_out(timeout: Timeout) -> Event {
     Event::TimeoutReached { timeout }
 }
 
-/// The operator pauses the goal.
 pub(crate) fn pause() -> Event {
     Event::PauseRequested { reason: PauseReason::Operator }
 }
@@ -318,6 +296,43 @@ pub(crate) fn claimed(model: Option<&str>) -> Event {
     Event::Claimed { worker: "w".into(), models: models.into_iter().collect() }
 }
 
+/// The first session goes on.
+pub(crate) fn resumed() -> SessionPlan {
+    SessionPlan::Resume(SessionId::new("s1"))
+}
+
+/// Permission to use a tool, asked for by a request that the agent waits for.
+pub(crate) fn permission() -> Ask {
+    let call = ToolCall { tool: "Bash".into(), input: "beef".into() };
+    let about = About::Permission { call, title: "rm -r out".into(), rule: "Bash(rm -r out)".into() };
+    Ask { request: Some("r1".into()), about, default: None, patience: None }
+}
+
+/// A person's reply to the first question.
+pub(crate) fn replied(reply: Reply) -> Event {
+    Event::Answered { question: QuestionNo(1), reply, by: Answerer::Person }
+}
+
+/// The reply to the first question has reached the agent.
+pub(crate) fn delivered(words: Words) -> Event {
+    Event::AnswerDelivered { question: QuestionNo(1), words }
+}
+
+pub(crate) fn notices(moved: &Moved) -> Vec<&str> {
+    let notices = moved.events.iter().filter_map(|event| match event {
+        Event::Notice { text } => Some(text.as_str()),
+        _ => None,
+    });
+    notices.collect()
+}
+
+/// The prompt has these texts, and none of the others.
+#[track_caller]
+pub(crate) fn assert_prompt(prompt: &str, wanted: &[&str], others: &[&str]) {
+    assert!(wanted.iter().all(|text| prompt.contains(text)), "not all of {wanted:?} in {prompt}");
+    assert!(!others.iter().any(|text| prompt.contains(text)), "one of {others:?} in {prompt}");
+}
+
 /// The event that follows a change of the phase.
 pub(crate) fn now_in(phase: Phase) -> Event {
     Event::PhaseChanged { phase }
@@ -335,12 +350,10 @@ pub(crate) fn moved_after_stop(phase: Phase, attempt: u32, end: End) -> Moved {
     Moved { recorded_as: Some(Box::new(ended(end))), ..moved }
 }
 
-/// Keys of effects.
 pub(crate) fn keys(keys: &[&str]) -> Vec<String> {
     keys.iter().map(|&key| key.to_owned()).collect()
 }
 
-/// An attempt as it is when it begins.
 pub(crate) fn fresh_attempt(number: u32, started_at: Timestamp) -> Attempt {
     let attempt = Attempt::begun(goal().id, no(number), AgentName::new("claude"), None, started_at);
     Attempt { asked_model: ModelChoice::AgentDefault, ..attempt }
@@ -433,7 +446,6 @@ impl Story {
         self.receive(agent(AgentEvent::TurnStarted));
     }
 
-    /// Time goes by.
     pub(crate) fn wait(&mut self, seconds: u64) {
         self.now = crate::deadlines::later(self.now, Duration::from_secs(seconds));
     }
@@ -473,7 +485,6 @@ impl Story {
         stepped.outcome
     }
 
-    /// The newest attempt.
     pub(crate) fn last(&self) -> &Attempt {
         self.state.last_attempt().expect("an attempt")
     }
@@ -498,7 +509,6 @@ impl Story {
     }
 }
 
-/// News under this stamp.
 pub(crate) fn incoming(stamp: Stamp, event: Event) -> Incoming {
     let source = match event {
         Event::Agent { .. } => Source::Agent,
@@ -520,7 +530,6 @@ pub(crate) fn incoming(stamp: Stamp, event: Event) -> Incoming {
     Incoming { stamp, source, parent: None, raw: None, event }
 }
 
-/// The launch among what is to be done.
 pub(crate) fn launch_of(moved: Moved) -> Launch {
     let launches = moved.effects.into_iter().filter_map(|effect| match effect {
         Effect::Launch(launch) => Some(launch),

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use crate::{
-    About, AgentEvent, Ask, CheckResult, Decision, End, EscalationReason, Event, Exit, FailureReason,
+    About, AgentEvent, Ask, CheckResult, Decision, End, EscalationReason, Event, FailureReason,
     LaunchProblem, MissingProgram, Phase, Reply, StopWhy, ToolUse, TurnEnd, TurnStop, Verdict,
 };
 
@@ -29,14 +29,13 @@ impl Event {
             }
             Self::RepositoryGone { path } => each(path),
             Self::AttemptEnded { end, exit, changes, .. } => {
-                of_end(end, each);
-                of_exit(exit, each);
-                each(changes);
+                end.for_each_text(each);
+                [&mut exit.stderr_tail, changes].into_iter().for_each(each);
             }
             Self::HandedOver { why, .. } => each(why),
             Self::CheckStarted { name, .. } => each(name),
             Self::CheckFinished { result } => of_check(result, each),
-            Self::VerdictReached { verdict } | Self::Verified { verdict } => of_verdict(verdict, each),
+            Self::VerdictReached { verdict } | Self::Verified { verdict } => verdict.for_each_text(each),
             Self::Answered { reply, .. } => of_reply(reply, each),
             Self::Merged { into, .. } => each(into),
             Self::Published { branch, .. } => each(branch),
@@ -93,20 +92,6 @@ impl AgentEvent {
             Self::Usage { model, .. } => model.iter_mut().for_each(each),
             Self::TurnStarted | Self::Compacted { .. } | Self::Withdrawn { .. } | Self::Heard { .. } => {}
         }
-    }
-}
-
-impl End {
-    /// Does something with every text in it.
-    pub fn for_each_text(&mut self, each: Each<'_>) {
-        of_end(self, each);
-    }
-}
-
-impl Verdict {
-    /// Does something with every text in it.
-    pub fn for_each_text(&mut self, each: Each<'_>) {
-        of_verdict(self, each);
     }
 }
 
@@ -173,51 +158,55 @@ fn of_turn_end(end: &mut TurnEnd, each: Each<'_>) {
     }
 }
 
-fn of_exit(exit: &mut Exit, each: Each<'_>) {
-    each(&mut exit.stderr_tail);
-}
-
 fn of_check(result: &mut CheckResult, each: Each<'_>) {
     each(&mut result.name);
     each(&mut result.evidence);
     result.problem.iter_mut().for_each(each);
 }
 
-fn of_verdict(verdict: &mut Verdict, each: Each<'_>) {
-    verdict.restored.iter_mut().chain(&mut verdict.notes).for_each(&mut *each);
-    verdict.checks.iter_mut().for_each(|check| of_check(check, each));
+impl Verdict {
+    /// Does something with every text in it.
+    pub fn for_each_text(&mut self, each: Each<'_>) {
+        self.restored.iter_mut().chain(&mut self.notes).for_each(&mut *each);
+        self.checks.iter_mut().for_each(|check| of_check(check, each));
+    }
 }
 
-fn of_end(end: &mut End, each: Each<'_>) {
-    match end {
-        End::Slept { reason, .. } => each(reason),
-        End::ServerError { message, .. }
-        | End::Refused { message, .. }
-        | End::Auth { message }
-        | End::Declined { message }
-        | End::Crashed { message } => each(message),
-        End::PermissionDenied { tool, rule } => {
-            each(tool);
-            each(rule);
+impl End {
+    /// Does something with every text in it.
+    pub fn for_each_text(&mut self, each: Each<'_>) {
+        match self {
+            Self::Slept { reason, .. } => each(reason),
+            Self::ServerError { message, .. }
+            | Self::Refused { message, .. }
+            | Self::Auth { message }
+            | Self::Declined { message }
+            | Self::Crashed { message } => each(message),
+            Self::PermissionDenied { tool, rule } => {
+                each(tool);
+                each(rule);
+            }
+            Self::SpawnFailed { problem } => match problem {
+                LaunchProblem::NotFound { program } | LaunchProblem::NotExecutable { program } => {
+                    each(program)
+                }
+                LaunchProblem::NoDirectory { path } | LaunchProblem::NoRepository { path } => each(path),
+                LaunchProblem::Configuration { message } | LaunchProblem::Other { message } => each(message),
+            },
+            Self::Completed
+            | Self::Asked
+            | Self::RateLimited { .. }
+            | Self::ContextOverflow
+            | Self::ResumeRefused { .. }
+            | Self::MaxTurns
+            | Self::MaxBudget
+            | Self::TimedOut { .. }
+            | Self::Lost
+            | Self::Cancelled
+            | Self::OverBudget
+            | Self::Interrupted
+            | Self::OutputLimit => {}
         }
-        End::SpawnFailed { problem } => match problem {
-            LaunchProblem::NotFound { program } | LaunchProblem::NotExecutable { program } => each(program),
-            LaunchProblem::NoDirectory { path } | LaunchProblem::NoRepository { path } => each(path),
-            LaunchProblem::Configuration { message } | LaunchProblem::Other { message } => each(message),
-        },
-        End::Completed
-        | End::Asked
-        | End::RateLimited { .. }
-        | End::ContextOverflow
-        | End::ResumeRefused { .. }
-        | End::MaxTurns
-        | End::MaxBudget
-        | End::TimedOut { .. }
-        | End::Lost
-        | End::Cancelled
-        | End::OverBudget
-        | End::Interrupted
-        | End::OutputLimit => {}
     }
 }
 

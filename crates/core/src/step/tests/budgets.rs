@@ -79,8 +79,7 @@ fn usage_adds_up_over_attempts() {
 
 #[test]
 fn the_wall_timeout_stops_the_agent_and_fails_the_goal() {
-    let mut story =
-        Story::working(goal_with(Budget { wall: Some(Duration::from_secs(60)), ..Budget::default() }));
+    let mut story = Story::working(goal_with(wall(60)));
     story.now = story.state.wall_ends().expect("an end of time");
     assert_eq!(story.receive(timed_out(Timeout::Wall)), stopped_for(Axis::Wall));
     let moved = story.receive(ended(crashed()));
@@ -90,8 +89,7 @@ fn the_wall_timeout_stops_the_agent_and_fails_the_goal() {
 
 #[test]
 fn time_counts_from_the_first_dispatch_and_while_the_goal_waits_by_itself() {
-    let mut story =
-        Story::of(goal_with(Budget { wall: Some(Duration::from_secs(3_600)), ..Budget::default() }));
+    let mut story = Story::of(goal_with(wall(3_600)));
     story.wait(10_000);
     let mut story = story.after(&[Event::Dispatched, prepared()]);
     story.work_in("s1", false);
@@ -251,7 +249,7 @@ fn a_prompt_after_a_finished_turn_over_budget_does_not_claim_an_interruption() {
 }
 
 fn with_an_hour() -> Goal {
-    goal_with(Budget { wall: Some(Duration::from_secs(3_600)), ..Budget::default() })
+    goal_with(wall(3_600))
 }
 
 /// The goal's time is up, as its driver reports it.
@@ -327,7 +325,7 @@ fn checks_of_a_spent_budget_that_were_cancelled_run_first_on_retry() {
 
 #[test]
 fn a_clock_that_was_set_moves_neither_the_work_nor_the_wait() {
-    let wall = Budget { wall: Some(Duration::from_secs(600)), ..Budget::default() };
+    let wall = wall(600);
     for by_ms in [7_200_000, -7_200_000] {
         let set = |story: &mut Story| {
             story.now = story.now.checked_add(SignedDuration::from_millis(by_ms)).expect("in range");

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::each::{SampleOf, some_of_each};
 use crate::fixtures::*;
 use crate::{
-    Effect, End, EscalationReason, Event, Follows, LaunchProblem, Moved, Phase, Policy, Refusal, SessionId,
-    SessionPlan, Timeout,
+    Effect, End, EscalationReason, Event, Follows, LaunchProblem, Moved, Phase, Policy, Refusal, SessionPlan,
+    Timeout,
 };
 
 /// After one bad ending before it: the phase that follows, whether the attempt counts, the bad endings in a row
@@ -151,7 +151,7 @@ fn after_a_limit_the_session_goes_on() {
     let mut story = Story::limited();
     let launch = story.go_on();
     assert_eq!(story.now, at(3_600));
-    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+    assert_eq!(launch.session, resumed());
     assert!(launch.prompt.starts_with("# Interrupted"), "{}", launch.prompt);
 }
 
@@ -212,7 +212,7 @@ fn a_crash_at_work_counts_and_the_session_goes_on_after_a_pause() {
     assert_eq!(moved, moved_to(Phase::Sleeping { until: at(2), reason }, &["launch/1"]));
     assert_eq!(story.state.attempts_spent(), 1);
     let launch = story.go_on();
-    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+    assert_eq!(launch.session, resumed());
     let prompt = "# Interrupted\n\nThe last turn did not come to its end (crashed). What you changed is still in the \
                   directory. Look at it, then go on.";
     assert_eq!(launch.prompt, prompt);
@@ -242,12 +242,8 @@ fn an_agents_own_cap_on_a_goal_without_checks_goes_on_at_once() {
     assert_eq!(moved.events, [now_in(Phase::Running { attempt: no(2) })]);
     assert_eq!(moved.settled, keys(&["launch/1"]));
     let launch = launch_of(moved);
-    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
-    assert!(
-        launch.prompt.contains("did not come to its end (own limit of turns reached)"),
-        "{}",
-        launch.prompt
-    );
+    assert_eq!(launch.session, resumed());
+    assert_prompt(&launch.prompt, &["did not come to its end (own limit of turns reached)"], &[]);
 }
 
 #[test]
@@ -366,7 +362,7 @@ fn work_that_survived_a_bad_end_is_checked_before_anything_else_follows() {
         launch.prompt.contains("# Interrupted") && launch.prompt.contains("# Checks that failed"),
         "{launch:?}"
     );
-    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+    assert_eq!(launch.session, resumed());
 }
 
 #[test]

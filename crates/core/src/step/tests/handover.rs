@@ -43,17 +43,15 @@ fn a_limited_agent_hands_over_at_once_with_everything_the_next_one_must_know() {
     assert_eq!(events[0], handed_over("claude", "codex", "rate_limited"));
     assert_eq!(launch.agent, AgentName::new("codex"));
     assert_eq!(launch.session, SessionPlan::Fresh(fresh_session(3)));
-    for wanted in [
+    let wanted = [
         "# Goal\n\nMake the tests pass.",
         "# What was done before",
         "> I changed the parser.",
         "src/parser.rs | 3 ++-",
         "keep it small",
         "# Checks that failed on your work",
-    ] {
-        assert!(launch.prompt.contains(wanted), "no {wanted:?} in {}", launch.prompt);
-    }
-    assert!(!launch.prompt.contains("# Interrupted"), "{}", launch.prompt);
+    ];
+    assert_prompt(&launch.prompt, &wanted, &["# Interrupted"]);
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn a_red_verdict_goes_on_in_the_same_session_with_the_failures_and_without_the_g
     let running = Phase::Running { attempt: no(2) };
     let expected = Moved {
         events: vec![now_in(running.clone())],
-        effects: vec![launch(2, SessionPlan::Resume(SessionId::new("s1")), prompt)],
+        effects: vec![launch(2, resumed(), prompt)],
         settled: keys(&["checks/1"]),
         ..Moved::default()
     };

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    Budget, Effect, End, Event, Outcome, PauseReason, Phase, QuestionNo, SessionId, SessionPlan, StopWhy,
-    Stopping, Timeout,
+    Budget, Effect, End, Event, Outcome, PauseReason, Phase, QuestionNo, StopWhy, Stopping, Timeout,
 };
 
 const PAUSED: Phase = Phase::Paused { reason: PauseReason::Operator };
@@ -35,8 +34,8 @@ fn a_paused_agent_is_interrupted_and_its_session_continues_without_cost() {
 
     assert_eq!(story.receive(Event::ResumeRequested), moved_to(Phase::Queued, &[]));
     let launch = story.go_on();
-    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
-    assert!(launch.prompt.contains("did not come to its end (interrupted)"), "{}", launch.prompt);
+    assert_eq!(launch.session, resumed());
+    assert_prompt(&launch.prompt, &["did not come to its end (interrupted)"], &[]);
 }
 
 #[test]
@@ -183,8 +182,8 @@ fn an_agent_hears_once_that_a_person_worked_in_its_workspace() {
         story.wait(1);
         story.receive(Event::ResumeRequested);
         let launch = story.go_on();
-        assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
-        assert!(launch.prompt.contains("# A person worked here"), "{}", launch.prompt);
+        assert_eq!(launch.session, resumed());
+        assert_prompt(&launch.prompt, &["# A person worked here"], &[]);
         story.work_in("s1", true);
         story.receive(ended(End::Completed));
         assert!(!launch_of(story.receive(red_verdict("t1"))).prompt.contains("A person"));

@@ -12,26 +12,16 @@ fn server_error() -> Event {
     ended(End::ServerError { status: None, message: "connection refused".into() })
 }
 
-fn resumed() -> SessionPlan {
-    SessionPlan::Resume(SessionId::new("s1"))
-}
-
 /// The only notice among what followed.
 fn notice(moved: &Moved) -> &str {
-    let texts = moved.events.iter().filter_map(|event| match event {
-        Event::Notice { text } => Some(text.as_str()),
-        _ => None,
-    });
-    let texts: Vec<&str> = texts.collect();
-    assert_eq!(texts.len(), 1, "{moved:?}");
-    texts[0]
+    let [notice] = notices(moved)[..] else { panic!("{moved:?}") };
+    notice
 }
 
 fn assert_gets_everything(launch: &Launch) {
     assert!(matches!(launch.session, SessionPlan::Fresh(_)), "{launch:?}");
-    for wanted in ["# Goal", "# How it will be checked", "# Checks that failed", "keep it small"] {
-        assert!(launch.prompt.contains(wanted), "no {wanted:?} in {}", launch.prompt);
-    }
+    let wanted = ["# Goal", "# How it will be checked", "# Checks that failed", "keep it small"];
+    assert_prompt(&launch.prompt, &wanted, &[]);
 }
 
 /// A goal with a red verdict and a word of the operator, whose second attempt was launched.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    About, Answerer, Ask, Axis, Budget, Delivered, DeliveryState, Effect, End, EscalationReason, Event,
-    Illegal, MessageNo, Phase, QuestionNo, Reply, StepOutcome, Tokens, ToolCall, Words,
+    Answerer, Ask, Axis, Budget, Delivered, DeliveryState, Effect, End, EscalationReason, Event, Illegal,
+    MessageNo, Phase, QuestionNo, Reply, StepOutcome, Tokens, Words,
 };
 
 fn blocked_until(until: Option<jiff::Timestamp>) -> Phase {
@@ -120,18 +120,12 @@ fn a_default_is_never_replaced_by_a_free_choice() {
     }
 }
 
-fn permission() -> Ask {
-    let call = ToolCall { tool: "Bash".into(), input: "beef".into() };
-    let about = About::Permission { call, title: "rm -r out".into(), rule: "Bash(rm -r out)".into() };
-    Ask { request: Some("r1".into()), about, default: None, patience: None }
-}
-
 /// A permission that a person refused with these words, as its agent got it.
 fn refused(message: &str, words: Words) -> (Story, crate::Moved) {
     let mut story = Story::working(goal()).after(&[asked(permission())]);
     let reply = Reply::Denied { message: message.into() };
     story.receive(Event::Answered { question: QuestionNo(1), reply, by: Answerer::Person });
-    let moved = story.receive(Event::AnswerDelivered { question: QuestionNo(1), words });
+    let moved = story.receive(delivered(words));
     (story, moved)
 }
 

@@ -4,33 +4,30 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    Axis, Budget, Effect, End, Event, FailureReason, GoalState, Illegal, Moved, Outcome, Phase, SessionId,
-    SessionPlan, StepOutcome, Timeout,
+    Axis, Budget, Effect, End, Event, FailureReason, GoalState, Illegal, Moved, Outcome, Phase, StepOutcome,
+    Timeout,
 };
-
-const UNLIMITED: Budget =
-    Budget { turns: None, attempts: None, wall: None, tokens: None, usd: None, errors: None, denials: None };
 
 /// A goal that failed because this budget, its only one, is spent.
 fn spent(axis: Axis) -> Story {
     let (budget, news) = match axis {
         Axis::Turns => {
-            (Budget { turns: Some(1), ..UNLIMITED }, vec![ended(End::Completed), red_verdict("t1")])
+            (Budget { turns: Some(1), ..Budget::NONE }, vec![ended(End::Completed), red_verdict("t1")])
         }
         Axis::Attempts => {
-            (Budget { attempts: Some(1), ..UNLIMITED }, vec![ended(End::Completed), red_verdict("t1")])
+            (Budget { attempts: Some(1), ..Budget::NONE }, vec![ended(End::Completed), red_verdict("t1")])
         }
         Axis::Wall => {
             let wall = Some(Duration::from_secs(3_600));
-            (Budget { wall, ..UNLIMITED }, vec![timed_out(Timeout::Wall), ended(crashed())])
+            (Budget { wall, ..Budget::NONE }, vec![timed_out(Timeout::Wall), ended(crashed())])
         }
         Axis::Tokens => {
-            (Budget { tokens: Some(used(10).tokens()), ..UNLIMITED }, vec![usage(11), ended(crashed())])
+            (Budget { tokens: Some(used(10).tokens()), ..Budget::NONE }, vec![usage(11), ended(crashed())])
         }
-        Axis::Usd => (Budget { usd: Some(used(10).cost), ..UNLIMITED }, vec![usage(11), ended(crashed())]),
-        Axis::Errors => (Budget { errors: Some(1), ..UNLIMITED }, vec![ended(crashed())]),
+        Axis::Usd => (Budget { usd: Some(used(10).cost), ..Budget::NONE }, vec![usage(11), ended(crashed())]),
+        Axis::Errors => (Budget { errors: Some(1), ..Budget::NONE }, vec![ended(crashed())]),
         Axis::Denials => {
-            (Budget { denials: Some(1), ..UNLIMITED }, vec![decided(Outcome::Deny), ended(crashed())])
+            (Budget { denials: Some(1), ..Budget::NONE }, vec![decided(Outcome::Deny), ended(crashed())])
         }
     };
     let mut story = Story::working(goal_with(budget));
@@ -126,8 +123,8 @@ fn a_setup_that_failed_is_tried_again_under_another_key() {
 fn a_cancelled_goal_goes_on_in_its_session_and_hears_that_it_was_interrupted() {
     let story = Story::working(goal()).after(&[Event::CancelRequested, ended(crashed()), retry(&[])]);
     let launch = story.clone().go_on();
-    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
-    assert!(launch.prompt.contains("did not come to its end (cancelled)"), "{}", launch.prompt);
+    assert_eq!(launch.session, resumed());
+    assert_prompt(&launch.prompt, &["did not come to its end (cancelled)"], &[]);
 }
 
 #[test]
@@ -137,7 +134,7 @@ fn an_agent_that_ended_well_gets_no_note_of_an_interruption() {
     for mut story in [unproven, unchecked] {
         story.receive(retry(&[]));
         let launch = story.go_on();
-        assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+        assert_eq!(launch.session, resumed());
         let prompt = "# Opened again\n\nYour last turn came to its end, but it is not proven that the goal is \
                       reached, and it was opened again. Look at what is in the directory, then finish what is missing.";
         assert_eq!(launch.prompt, prompt);
@@ -156,7 +153,7 @@ fn no_progress_is_counted_anew_after_a_reopening() {
     assert_eq!(story.state.phase.name(), "escalated");
     story.receive(retry(&[]));
     let launch = story.go_on();
-    assert!(launch.prompt.contains("1 failed"), "{}", launch.prompt);
+    assert_prompt(&launch.prompt, &["1 failed"], &[]);
     story.work_in("s1", true);
     story.receive(ended(End::Completed));
     story.receive(red_verdict("t1"));

@@ -15,10 +15,6 @@ fn goal_with_limits(limits: SessionLimits) -> Goal {
     Goal { sessions: BTreeMap::from([(AgentName::new("claude"), limits)]), ..goal() }
 }
 
-fn resumed() -> SessionPlan {
-    SessionPlan::Resume(SessionId::new("s1"))
-}
-
 /// The context holds this much of 200 tokens.
 fn context(used: u64) -> Event {
     agent(AgentEvent::Usage {
@@ -85,7 +81,7 @@ fn a_conversation_that_cannot_be_summarised_is_left_for_a_new_one() {
     }
     assert!(matches!(launch.session, SessionPlan::Fresh(_)), "{launch:?}");
     assert_eq!(launch.compact, None);
-    assert!(launch.prompt.contains("# Goal"), "{}", launch.prompt);
+    assert_prompt(&launch.prompt, &["# Goal"], &[]);
 }
 
 /// A goal whose next attempt is started after this request.
@@ -140,11 +136,7 @@ fn an_agent_whose_conversations_end_with_its_process_hears_everything_each_time(
     let limits = SessionLimits { outlives_process: false, ..SessionLimits::default() };
     let (story, launch) = launch_after(190, limits);
     assert_eq!((launch.session, launch.compact), (SessionPlan::Fresh(fresh_session(2)), None));
-    assert!(
-        launch.prompt.contains("# Goal") && launch.prompt.contains("# Checks that failed"),
-        "{}",
-        launch.prompt
-    );
+    assert_prompt(&launch.prompt, &["# Goal", "# Checks that failed"], &[]);
     assert_eq!(story.state.attempts.len(), 2);
 }
 
@@ -169,9 +161,7 @@ fn a_goal_continues_the_conversation_of_an_earlier_one_and_hears_that_it_is_anot
     let mut story = Story::preparing(continuing("/workspace"));
     let launch = launch_of(story.receive(prepared()));
     assert_eq!(launch.session, resumed());
-    for part in ["# A new goal", "# Goal", "# How it will be checked"] {
-        assert!(launch.prompt.contains(part), "{}", launch.prompt);
-    }
+    assert_prompt(&launch.prompt, &["# A new goal", "# Goal", "# How it will be checked"], &[]);
     let used = story.state.used_in_session(&story.goal, &SessionId::new("s1"), None);
     assert_eq!(used.input, Tokens(5), "the agent may report it again");
     assert_eq!(story.goal.place(), story.goal.continues.as_ref().expect("it does").goal);

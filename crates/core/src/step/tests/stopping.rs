@@ -3,7 +3,7 @@
 use crate::fixtures::*;
 use crate::{
     Attempt, Axis, Budget, Effect, End, EscalationReason, Event, FailureReason, GoalState, Moved, Outcome,
-    Phase, SessionId, SessionPlan, StopWhy, Stopping, Timeout,
+    Phase, StopWhy, Stopping, Timeout,
 };
 
 fn stopping(why: StopWhy) -> Phase {
@@ -34,7 +34,7 @@ fn a_timeout_stops_the_agent_and_its_session_goes_on_at_once_and_after_a_pause_t
         let expected = moved_after_stop(running.clone(), 1, end.clone());
         assert_eq!(Moved { effects: vec![], ..moved.clone() }, expected);
         let launch = launch_of(moved);
-        assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+        assert_eq!(launch.session, resumed());
         let prompt = "# Interrupted\n\nThe last turn did not come to its end (timed out). What you changed is still \
                       in the directory. Look at it, then go on.";
         assert_eq!(launch.prompt, prompt);

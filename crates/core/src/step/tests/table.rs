@@ -3,8 +3,7 @@
 use super::each::{SampleOf, some_of_each};
 use crate::fixtures::*;
 use crate::{
-    AgentEvent, AgentName, BaselineMode, End, Event, Illegal, Phase, QuestionNo, StepOutcome, Stopping,
-    Timeout, Words,
+    AgentEvent, AgentName, BaselineMode, End, Event, Illegal, Phase, StepOutcome, Stopping, Timeout, Words,
 };
 
 /// Rows are events, columns are phases; `stopping` is there once for each thing that can be stopped.
@@ -95,7 +94,7 @@ some_of_each! { events: Event, by Event {
     Event::Entered { .. } => entered();
     Event::Left { .. } => Event::Left { code: Some(0) };
     Event::Continued { .. } => continued();
-    Event::AnswerDelivered { .. } => Event::AnswerDelivered { question: QuestionNo(1), words: Words::Sent };
+    Event::AnswerDelivered { .. } => delivered(Words::Sent);
     Event::RetryRequested { .. } => retry(&[]);
     Event::ChecksReplaced { .. } => Event::ChecksReplaced { checks: vec![check("lint", "make lint")] };
     Event::Merged { .. } => merged("main");

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::fixtures::*;
 use crate::{
     About, AgentEvent, Answerer, Ask, Decision, Delivered, Delivery, DeliveryState, Effect, End,
-    EscalationReason, Event, Illegal, MessageNo, Moved, Outcome, Phase, QuestionNo, Reply, SessionId,
-    SessionPlan, StepOutcome, StopWhy, Stopping, Timeout, ToolCall, Words,
+    EscalationReason, Event, Illegal, MessageNo, Moved, Outcome, Phase, QuestionNo, Reply, StepOutcome,
+    StopWhy, Stopping, Timeout, ToolCall, Words,
 };
 
 fn blocked_on(question: u32, attempt: Option<u32>) -> Phase {
@@ -33,7 +33,7 @@ fn a_living_agent_that_asks_blocks_the_goal_and_works_on_once_answered() {
     let expected = Moved { effects: vec![answer_effect("r1", "blue")], ..moved_to(running, &[]) };
     assert_eq!(moved, expected);
 
-    let moved = story.receive(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Sent });
+    let moved = story.receive(delivered(Words::Sent));
     assert_eq!(moved, Moved { settled: keys(&["answer/1/1"]), ..Moved::default() });
     story.receive(ended(End::Completed));
     let launch = launch_of(story.receive(red_verdict("t1")));
@@ -62,7 +62,7 @@ fn an_answer_that_takes_long_ends_the_agent_and_becomes_the_next_prompt_of_its_s
 
     assert_eq!(story.receive(answered(1, "blue")), moved_to(Phase::Queued, &[]));
     let launch = story.go_on();
-    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+    assert_eq!(launch.session, resumed());
     assert_eq!(launch.prompt, "# Answers to what you asked\n\n- Which colour?\n  blue");
 }
 
@@ -79,7 +79,7 @@ fn a_question_of_an_agent_that_died_is_answered_all_the_same() {
 fn an_answer_that_a_dying_agent_could_not_use_is_sent_again() {
     let mut story = Story::waiting_alive();
     story.receive(answered(1, "blue"));
-    story.receive(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Sent });
+    story.receive(delivered(Words::Sent));
     story.receive(ended(crashed()));
     assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
 }
@@ -171,7 +171,7 @@ fn an_agent_that_wants_to_wait_sleeps_and_goes_on_in_its_session() {
     let expected = Moved { recorded_as: Some(Box::new(ended(slept))), ..moved_to(sleeping, &["launch/1"]) };
     assert_eq!(moved, expected);
     let launch = story.go_on();
-    assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
+    assert_eq!(launch.session, resumed());
     assert_eq!(launch.prompt, "# Awake\n\nThe wait that you asked for is over (CI runs). Go on.");
 }
 
@@ -213,7 +213,7 @@ fn a_deadline_without_a_default_escalates_and_a_late_answer_opens_the_goal_again
 
 #[test]
 fn the_time_that_an_answer_takes_is_not_the_goals() {
-    let budget = crate::Budget { wall: Some(Duration::from_secs(100)), ..crate::Budget::default() };
+    let budget = wall(100);
     let mut story = Story::working(goal_with(budget));
     story.wait(40);
     story.receive(asked(ask_waiting("r1")));
@@ -222,16 +222,10 @@ fn the_time_that_an_answer_takes_is_not_the_goals() {
     assert_eq!(story.state.wall_ends(), Some(at(5_100)));
 }
 
-fn permission() -> Ask {
-    let call = ToolCall { tool: "Bash".into(), input: "beef".into() };
-    let about = About::Permission { call, title: "rm -r out".into(), rule: "Bash(rm -r out)".into() };
-    Ask { request: Some("r1".into()), about, default: None, patience: None }
-}
-
 #[test]
 fn a_permission_of_a_person_is_a_decision_of_the_attempt() {
     let mut story = Story::working(goal()).after(&[asked(permission())]);
-    let yes = Event::Answered { question: QuestionNo(1), reply: Reply::Allowed, by: Answerer::Person };
+    let yes = replied(Reply::Allowed);
     let moved = story.receive(yes);
     let what = Delivered::Answer { question: QuestionNo(1), request: "r1".into(), reply: Reply::Allowed };
     assert_eq!(moved.effects, [Effect::Deliver(Delivery { attempt: no(1), what })]);
@@ -260,7 +254,7 @@ fn always_allows_every_call_of_the_same_rule_as_long_as_the_goal_lasts() {
         reply: Reply::Allowed,
         by: Answerer::Rule,
     };
-    let always = Event::Answered { question: QuestionNo(1), reply: Reply::Always, by: Answerer::Person };
+    let always = replied(Reply::Always);
     let moved = story.receive(always);
     assert_eq!(moved.events, [allowed(3), now_in(blocked_on(2, Some(1)))]);
     assert_eq!(moved.effects.len(), 2, "both answers are delivered: {moved:?}");
@@ -277,10 +271,10 @@ fn always_allows_every_call_of_the_same_rule_as_long_as_the_goal_lasts() {
 #[test]
 fn a_permission_given_when_the_agent_is_gone_holds_for_that_call_in_the_next_attempt() {
     let mut story = Story::working(goal()).after(&[asked(permission()), ended(crashed())]);
-    story.receive(Event::Answered { question: QuestionNo(1), reply: Reply::Allowed, by: Answerer::Person });
+    story.receive(replied(Reply::Allowed));
     let launch = story.go_on();
     assert_eq!(launch.permitted, [ToolCall { tool: "Bash".into(), input: "beef".into() }]);
-    assert!(launch.prompt.contains("- You may use Bash for this once: rm -r out"), "{}", launch.prompt);
+    assert_prompt(&launch.prompt, &["- You may use Bash for this once: rm -r out"], &[]);
 }
 
 #[test]
@@ -343,7 +337,7 @@ fn messages_of_a_prompt_that_was_never_accepted_are_sent_again() {
     story.receive(message_sent("use the small one"));
     for _ in 0..2 {
         let launch = story.go_on();
-        assert!(launch.prompt.contains("small one"), "{}", launch.prompt);
+        assert_prompt(&launch.prompt, &["small one"], &[]);
         story.receive(ended(crashed()));
     }
 }
@@ -357,10 +351,7 @@ fn a_cold_start_gets_every_earlier_message() {
     story.receive(ended(crashed()));
     story.go_on();
     story.receive(ended(End::ResumeRefused { why: crate::Refusal::NotFound }));
-    let prompt = story.go_on().prompt;
-    for wanted in ["# Goal", "use the small one", "- Which colour?\n  blue"] {
-        assert!(prompt.contains(wanted), "{prompt}");
-    }
+    assert_prompt(&story.go_on().prompt, &["# Goal", "use the small one", "- Which colour?\n  blue"], &[]);
 }
 
 #[test]
@@ -436,8 +427,8 @@ fn a_default_that_is_due_at_once_is_taken_at_once() {
 #[test]
 fn a_permission_that_was_used_does_not_hold_in_the_next_attempt() {
     let mut story = Story::working(goal()).after(&[asked(permission())]);
-    story.receive(Event::Answered { question: QuestionNo(1), reply: Reply::Allowed, by: Answerer::Person });
-    story.receive(Event::AnswerDelivered { question: QuestionNo(1), words: Words::Sent });
+    story.receive(replied(Reply::Allowed));
+    story.receive(delivered(Words::Sent));
     story.receive(ended(End::Completed));
     assert_eq!(launch_of(story.receive(red_verdict("t1"))).permitted, []);
 }
@@ -462,7 +453,7 @@ fn a_request_to_sleep_is_heard_although_the_timeout_was_reached_in_that_moment()
 
 #[test]
 fn the_wait_for_two_late_answers_is_taken_out_of_the_goals_time_once() {
-    let budget = crate::Budget { wall: Some(Duration::from_secs(1_000)), ..crate::Budget::default() };
+    let budget = wall(1_000);
     let urgent = || Ask { patience: Some(Duration::from_secs(60)), ..ask() };
     let patient = || ask();
     let mut story = Story::working(goal_with(budget));
