@@ -235,8 +235,7 @@ fn glob(pattern: &str, text: &str) -> bool {
 
 /// The call in the form that permissions use: equal for the same tool and input, whatever the order of the fields.
 pub fn tool_call(tool: &str, input: &Value) -> ToolCall {
-    let digest = Sha256::digest(ordered(input).to_string());
-    let input = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let input = towline_core::hexadecimal(&Sha256::digest(ordered(input).to_string()));
     ToolCall { tool: tool.to_owned(), input }
 }
 

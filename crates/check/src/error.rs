@@ -30,12 +30,7 @@ pub enum CheckError {
     #[error(
         "the pattern `{pattern}` of the check `{check}` is not a regular expression: {message}; correct it"
     )]
-    BadPattern {
-        check: String,
-        pattern: String,
-        /// The parser's error message.
-        message: String,
-    },
+    BadPattern { check: String, pattern: String, message: String },
     /// A check that could prove nothing.
     #[error("the check `{check}` {problem}")]
     BadCheck {
@@ -75,15 +70,11 @@ pub enum CheckError {
         action: &'static str,
         /// The run's directory.
         path: PathBuf,
-        /// The system's answer.
         source: io::Error,
     },
     /// Work in the background ended without a result.
     #[error("internal work of the checks was lost: {message}; run them again")]
-    Lost {
-        /// What is known about it.
-        message: String,
-    },
+    Lost { message: String },
 }
 
 impl From<WorkspaceError> for CheckError {

@@ -132,7 +132,7 @@ impl Integrity {
                 digest.update([0]);
             }
         }
-        digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        towline_core::hexadecimal(&digest.finalize())
     }
 
     /// Whether something was found.

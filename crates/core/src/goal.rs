@@ -74,7 +74,7 @@ impl Goal {
         let mut hasher = Sha256::new();
         // Serialising these plain structs cannot fail; an empty hash would only ever compare unequal.
         hasher.update(serde_json::to_vec(&self.checks).unwrap_or_default());
-        hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        crate::hexadecimal(&hasher.finalize())
     }
 }
 
@@ -365,7 +365,7 @@ mod tests {
         let stored = r#"[{"name":"a","kind":{"kind":"command","run":"make test","stdout":null},"timeout":{"secs":1800,"nanos":0}}]"#;
         let checks: Vec<Check> = serde_json::from_str(stored).unwrap();
         assert_eq!(checks, [check(CheckKind::Command { run: "make test".into(), stdout: None })]);
-        let hash: String = Sha256::digest(stored).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = crate::hexadecimal(&Sha256::digest(stored));
         assert_eq!(Goal { checks, ..goal() }.checks_hash(), hash);
     }
 }

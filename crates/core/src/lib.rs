@@ -17,6 +17,7 @@ mod event;
 #[cfg(test)]
 mod fixtures;
 mod goal;
+mod hexadecimal;
 mod ids;
 mod names;
 mod phase;
@@ -49,6 +50,7 @@ pub use goal::{
     Author, Check, CheckKind, Confirm, Continuation, GitSettings, Goal, Origin, SessionLimits, WorkspaceMode,
     WorkspaceSpec,
 };
+pub use hexadecimal::hexadecimal;
 pub use ids::{
     AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, MessageNo, PoolSeq, QuestionNo,
     Seq, SessionId,

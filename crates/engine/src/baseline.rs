@@ -200,5 +200,5 @@ pub(crate) fn key(goal: &Goal, copies: &str, path: &str, passed: &[&String]) -> 
     );
     // Serialising these plain structs cannot fail; all goals would share the key of nothing, and none stores it.
     let decides = serde_json::to_vec(&decides).unwrap_or_default();
-    Sha256::digest(decides).iter().map(|byte| format!("{byte:02x}")).collect()
+    towline_core::hexadecimal(&Sha256::digest(decides))
 }

@@ -58,8 +58,7 @@ impl Secret {
 
     /// What an attempt's agent is given.
     pub(crate) fn token(&self, attempt: AttemptId) -> String {
-        let digest = Sha256::digest(format!("{}:{attempt}", self.0));
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        towline_core::hexadecimal(&Sha256::digest(format!("{}:{attempt}", self.0)))
     }
 
     /// Whether this is the attempt's token. Takes as long for a wrong one as for the right one.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::limits::explain;
 
-/// What went wrong, to what, and what to do next.
+/// What went wrong, to what, and what to do next. `dir` is the directory of the run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
@@ -15,66 +15,43 @@ pub enum ProcessError {
         /// What was tried, as a verb.
         action: &'static str,
         path: PathBuf,
-        /// Why it failed.
         source: io::Error,
     },
     /// A file of the run holds something else than it should.
     #[error("{path} cannot be understood: {source}; it was damaged or written by another version")]
-    Corrupt {
-        path: PathBuf,
-        /// The parser's error message.
-        source: serde_json::Error,
-    },
+    Corrupt { path: PathBuf, source: serde_json::Error },
     /// The launch cannot be written down.
     #[error("the launch cannot be written as JSON ({source}); its paths must be valid UTF-8")]
-    UnwritableLaunch {
-        /// The encoder's error message.
-        source: serde_json::Error,
-    },
+    UnwritableLaunch { source: serde_json::Error },
     /// The directory already belongs to a run.
     #[error("{dir} already holds a run; give every run a directory of its own, or connect to this one")]
     DirectoryInUse { dir: PathBuf },
     /// The supervisor program itself could not be started.
     #[error("could not start the supervisor {program}: {}", explain(source))]
-    SupervisorNotStarted {
-        program: PathBuf,
-        /// Why it failed.
-        source: io::Error,
-    },
+    SupervisorNotStarted { program: PathBuf, source: io::Error },
     /// The supervisor started and gave up before it ran anything.
     #[error("the supervisor of {dir} gave up at its start: {log}")]
     SupervisorFailed {
-        /// The run's directory.
         dir: PathBuf,
         /// The end of its own log.
         log: String,
     },
     /// The supervisor did not get ready in time and was ended.
     #[error("the supervisor of {dir} was not ready in time and was ended; the machine may be overloaded")]
-    SupervisorNotReady {
-        /// The run's directory.
-        dir: PathBuf,
-    },
+    SupervisorNotReady { dir: PathBuf },
     /// The supervisor is gone and did not report the end: how the program ended is not known.
     #[error("the supervisor of {dir} was killed before it reported how the run ended")]
-    Lost {
-        /// The run's directory.
-        dir: PathBuf,
-    },
+    Lost { dir: PathBuf },
     /// The supervisor is gone, and what it looked after may still run.
     #[error("what the run in {dir} started may still be running: {message}")]
     NotEnded {
-        /// The run's directory.
         dir: PathBuf,
         /// What is known about it.
         message: String,
     },
     /// The list of processes cannot be read, so one may be left.
     #[error("cannot look at processes: {}", explain(source))]
-    CannotLook {
-        /// The system's answer.
-        source: io::Error,
-    },
+    CannotLook { source: io::Error },
     /// A process was killed again and again, and is still there.
     #[error("process {pid} cannot be ended")]
     StillRunning { pid: u32 },
@@ -96,50 +73,29 @@ pub enum ProcessError {
     LimitLowered,
     /// The connection broke although the supervisor lives.
     #[error("the connection to the supervisor of {dir} broke; connect again")]
-    Disconnected {
-        /// The run's directory.
-        dir: PathBuf,
-    },
+    Disconnected { dir: PathBuf },
     /// The supervisor lives and did not answer in time.
     #[error("the supervisor of {dir} does not answer; the machine or its disk may be overloaded")]
-    Unresponsive {
-        /// The run's directory.
-        dir: PathBuf,
-    },
+    Unresponsive { dir: PathBuf },
     /// The run has ended, so the request came too late.
     #[error("the run in {dir} has already ended")]
-    Ended {
-        /// The run's directory.
-        dir: PathBuf,
-    },
+    Ended { dir: PathBuf },
     /// The program reads no more: its standard input was closed, by it or by us.
     #[error("the program in {dir} no longer reads its standard input")]
-    StdinClosed {
-        /// The run's directory.
-        dir: PathBuf,
-    },
+    StdinClosed { dir: PathBuf },
     /// The run is being stopped, so its deadline can no longer be moved.
     #[error("the run in {dir} is already being stopped")]
-    Stopping {
-        /// The run's directory.
-        dir: PathBuf,
-    },
+    Stopping { dir: PathBuf },
     /// The supervisor could not do what was asked.
     #[error("the supervisor of {dir} refused: {message}")]
     Refused {
-        /// The run's directory.
         dir: PathBuf,
         /// In its own words.
         message: String,
     },
     /// The supervisor sent a message that is not part of the protocol.
     #[error("the supervisor of {dir} sent a message that is not understood: {source}")]
-    Protocol {
-        /// The run's directory.
-        dir: PathBuf,
-        /// The parser's error message.
-        source: serde_json::Error,
-    },
+    Protocol { dir: PathBuf, source: serde_json::Error },
 }
 
 impl ProcessError {

@@ -32,7 +32,7 @@ pub fn digest_of_copies(from: &Path, names: &[String]) -> Result<Option<String>,
             return Ok(None);
         }
     }
-    Ok(Some(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
+    Ok(Some(towline_core::hexadecimal(&hasher.finalize())))
 }
 
 /// Adds a file, a symlink or a directory with all that is in it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::words::listed;
 
-/// Why a repository, a workspace or a checkout could not be used.
+/// Why a repository, a workspace or a checkout could not be used. `root` is the top of a working tree, and `directory` is where git ran.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
@@ -48,16 +48,12 @@ pub enum WorkspaceError {
         "the repository {} has no commits yet; make a first one: `git add -A && git commit -m start`",
         root.display()
     )]
-    NoCommits {
-        /// The repository's working tree.
-        root: PathBuf,
-    },
+    NoCommits { root: PathBuf },
     /// The base is neither a branch, a tag nor a commit.
     #[error("there is no branch, tag or commit `{base}` in {}{}", root.display(), suggestion(similar))]
     BaseNotFound {
         /// What was asked for.
         base: String,
-        /// The repository's working tree.
         root: PathBuf,
         /// Existing names that look like it, the nearest first.
         similar: Vec<String>,
@@ -67,7 +63,6 @@ pub enum WorkspaceError {
     CommitGone {
         /// The missing commit.
         commit: String,
-        /// The repository's working tree.
         root: PathBuf,
     },
     /// The program `git` cannot be started.
@@ -75,14 +70,12 @@ pub enum WorkspaceError {
     GitNotStarted {
         /// The directory it was to run in.
         directory: PathBuf,
-        /// The system's answer.
         source: io::Error,
     },
     /// A git command failed.
     #[error("`git {command}` failed in {}: {detail}; {hint}", directory.display())]
     Git {
         command: String,
-        /// Where it ran.
         directory: PathBuf,
         /// The first lines of what git wrote.
         detail: String,
@@ -96,7 +89,6 @@ pub enum WorkspaceError {
     )]
     Locked {
         command: String,
-        /// Where it ran.
         directory: PathBuf,
         /// Git's own words; they name the lock file.
         detail: String,
@@ -108,7 +100,6 @@ pub enum WorkspaceError {
     )]
     TimedOut {
         command: String,
-        /// Where it ran.
         directory: PathBuf,
         /// How long it was given.
         limit: Duration,
@@ -122,7 +113,6 @@ pub enum WorkspaceError {
         /// What was tried, as a verb.
         action: &'static str,
         path: PathBuf,
-        /// The system's answer.
         source: io::Error,
     },
     /// An object's bytes do not belong to its id, or it is missing.
@@ -133,7 +123,6 @@ pub enum WorkspaceError {
     Damaged {
         /// The object's id.
         object: String,
-        /// The repository's working tree.
         root: PathBuf,
     },
     /// A commit has a pointer of git-lfs, and its file is nowhere.
@@ -168,11 +157,7 @@ pub enum WorkspaceError {
     #[error(
         "`{pattern}` is not a usable pattern of paths: {reason}; write it relative to the repository's root, like `tests/**`"
     )]
-    BadGlob {
-        pattern: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    BadGlob { pattern: String, reason: String },
     /// A path that every goal protects is to be lifted.
     #[error("`{path}` is always protected; make the change yourself, outside of the goal")]
     AlwaysProtected { path: String },
@@ -182,7 +167,6 @@ pub enum WorkspaceError {
         name: String,
         /// What it was to name.
         role: &'static str,
-        /// What is wrong with it.
         reason: String,
     },
     /// A file to copy is not inside the directory it must be inside of.
@@ -231,7 +215,6 @@ pub enum WorkspaceError {
         root.display(), listed(paths, 5), if paths.len() == 1 { "has" } else { "have" }
     )]
     Unmerged {
-        /// The repository's working tree.
         root: PathBuf,
         /// The paths with conflicts.
         paths: Vec<String>,

@@ -10,14 +10,14 @@ use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use towline_core::{Commit, GitSettings};
+use towline_core::{Commit, GitSettings, hexadecimal};
 
 use crate::git::{records, shown};
 use crate::git_dir::ObjectFormat;
 use crate::paths::from_bytes;
 use crate::private_index::{PrivateIndex, joined};
 use crate::settings::{filters, value_of};
-use crate::tree::{Files, Mode, hex, read_proven};
+use crate::tree::{Files, Mode, read_proven};
 use crate::{Repository, WorkspaceError};
 
 /// Git-lfs takes nothing longer for a pointer.
@@ -91,7 +91,7 @@ impl Pointer {
         let mut buffer = vec![0; 64 * 1024];
         loop {
             match file.read(&mut buffer)? {
-                0 => return Ok(hex(&hasher.finalize()) == self.id),
+                0 => return Ok(hexadecimal(&hasher.finalize()) == self.id),
                 count => hasher.update(&buffer[..count]),
             }
         }

@@ -57,12 +57,7 @@ pub struct Repository {
 impl Repository {
     /// The files of a commit.
     pub fn files(&self, commit: &Commit) -> Result<Vec<String>, WorkspaceError> {
-        let list = self
-            .git()
-            .command("ls-tree")
-            .args(["-r", "-z", "--full-tree", "--name-only", commit.as_str()])
-            .run()?;
-        Ok(records(&list).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+        Ok(self.files_of(commit)?.keys().map(|path| shown(path)).collect())
     }
 
     /// Makes a repository of a directory, with everything in it as its first commit.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
-use towline_core::Commit;
+use towline_core::{Commit, hexadecimal};
 
 use crate::git::{Git, records, shown};
 use crate::git_dir::ObjectFormat;
@@ -164,7 +164,7 @@ fn read_tree(tree: &[u8], format: ObjectFormat) -> Option<Vec<InTree<'_>>> {
         let end = space + 1 + rest[space + 1..].iter().position(|byte| *byte == 0)?;
         let (mode, name) = (without_zeros(&rest[..space]), &rest[space + 1..end]);
         let id = rest.get(end + 1..end + 1 + id_length)?;
-        entries.push(InTree { mode, name, id: hex(id) });
+        entries.push(InTree { mode, name, id: hexadecimal(id) });
         rest = &rest[end + 1 + id_length..];
     }
     Some(entries)
@@ -208,20 +208,10 @@ impl Hasher {
 
     pub(crate) fn id(self) -> String {
         match self {
-            Self::Sha1(hasher) => hex(&hasher.finalize()),
-            Self::Sha256(hasher) => hex(&hasher.finalize()),
+            Self::Sha1(hasher) => hexadecimal(&hasher.finalize()),
+            Self::Sha256(hasher) => hexadecimal(&hasher.finalize()),
         }
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
 }
 
 #[cfg(test)]

@@ -85,6 +85,7 @@ async fn a_damaged_account_hides_no_other() {
     let scratch = Scratch::new();
     let (store, raw) = (scratch.store(), scratch.raw());
     for column in ["name", "agent", "status", "updated_at"] {
+        let mut damaged = 0;
         for damage in DAMAGES {
             raw.execute_batch(
                 "DELETE FROM accounts;
@@ -93,10 +94,12 @@ async fn a_damaged_account_hides_no_other() {
             )
             .expect("accounts");
             // A value that the table refuses is no damage.
-            let _ = raw.execute(&format!("UPDATE accounts SET {column} = {damage} WHERE name = 'bad'"), []);
+            let update = format!("UPDATE accounts SET {column} = {damage} WHERE name = 'bad'");
+            damaged += raw.execute(&update, []).unwrap_or(0);
             let accounts = store.accounts().await.expect("accounts");
             assert!(accounts.iter().any(|account| account.name == "good"), "{column} {damage}: {accounts:?}");
         }
+        assert!(damaged > 0, "no value could be put in place of {column}");
     }
 }
 
