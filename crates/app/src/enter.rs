@@ -163,7 +163,8 @@ pub fn typed(command: &SessionCommand) -> String {
     format!("cd {directory} && {}", words.collect::<Vec<_>>().join(" "))
 }
 
-fn quoted(word: &str) -> String {
+/// A word as a shell reads it.
+pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@,+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

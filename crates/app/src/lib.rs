@@ -41,7 +41,7 @@ pub use self::context::{Context, LayerFile, State};
 pub use self::continuing::{draft_continuing, hand_over};
 pub use self::diff::{Change, Detail, diff};
 pub use self::draft::{CHANNEL, Draft, Request, draft, notices_about, start_goal};
-pub use self::enter::{SessionCommand, Visit, enter, session_command, typed};
+pub use self::enter::{SessionCommand, Visit, enter, quoted, session_command, typed};
 pub use self::error::{Action, Error, Hint};
 pub use self::gc::{Leftovers, remove_leftovers};
 pub use self::mcp::McpBridge;

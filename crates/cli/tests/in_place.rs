@@ -5,7 +5,7 @@
 mod support;
 
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Command};
 
 use serde_json::{Value, json};
 use support::{Desk, LIMIT, Ran, finish, of_attempts};
@@ -50,6 +50,15 @@ impl Bench {
 
     fn towline(&self, args: &[&str]) -> Ran {
         finish(self.start_in(&self.folder, args))
+    }
+
+    /// Runs the command that was printed after these words.
+    #[expect(clippy::disallowed_methods, reason = "the printed command is run as a person would")]
+    fn run_printed(&self, output: &str, words: &str) {
+        let (_, line) = output.split_once(words).expect("a command");
+        let command = line.lines().next().expect("a line");
+        let ended = Command::new("sh").args(["-c", command]).current_dir("/").status().expect("it starts");
+        assert!(ended.success(), "{command}");
     }
 
     fn read(&self, name: &str) -> String {
@@ -119,10 +128,14 @@ fn a_folder_without_git_is_mended_in_place_from_red_to_green_and_comes_back_as_i
         (restored.code, bench.read("tests/t"), bench.read("bug")),
         (Some(0), "whole\n".into(), "fixed\n".into())
     );
+    std::fs::write(bench.folder.join("bug"), "edited since\n").expect("a file");
+    bench.run_printed(&restored.stdout, "to get them back: ");
+    let now = (bench.read("tests/t"), bench.read("bug"));
+    assert_eq!(now, ("broken\n".into(), "edited since\n".into()), "nothing else comes back");
     let restored = bench.towline(&["restore", &id]);
     assert_eq!(restored.code, Some(0), "{restored:?}");
     assert!(restored.stdout.contains("  replaced: bug"), "{restored:?}");
-    assert!(restored.stdout.contains("  to get them back: git --git-dir="), "{restored:?}");
+    assert!(restored.stdout.contains("  to get them back: git -C "), "{restored:?}");
     let now = (bench.read("bug"), bench.read("tests/t"), bench.read("deep/file"), bench.has("half"));
     assert_eq!(now, ("broken\n".into(), "whole\n".into(), "deep\n".into(), false));
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use towline_app::Restored;
+use towline_app::{Restored, quoted};
 
 use crate::context::Context;
 use crate::draft::few;
@@ -21,6 +21,7 @@ pub(crate) struct Restore {
 /// Restores the files, unless the goal is at work on them.
 pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Failure> {
     let named = args.paths.join(", ");
+    let wanted = if args.paths.is_empty() { ".".to_owned() } else { words(&args.paths) };
     let restored = towline_app::restore(context, &args.id, args.paths).await?;
     let Restored { goal, replaced, paths, folder, history } = restored;
     let (id, folder) = (goal.short(), folder.display());
@@ -33,8 +34,13 @@ pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Fa
     let (commit, history) = (replaced.short(), history.display());
     output::print(format_args!("  replaced: {}", few(&paths)));
     output::print(format_args!("  the replaced files are in commit {commit} of {history}"));
+    let [folder, history] = [folder, history].map(|path| quoted(&path.to_string()));
     output::print(format_args!(
-        "  to get them back: git --git-dir='{history}' archive {commit} | tar -x -C '{folder}'"
+        "  to get them back: git -C {folder} --git-dir={history} --work-tree=. --literal-pathspecs restore --source={commit} -- {wanted}"
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+fn words(paths: &[String]) -> String {
+    paths.iter().map(|path| quoted(path)).collect::<Vec<_>>().join(" ")
 }
