@@ -1,7 +1,5 @@
 //! The command line, as `--help` teaches it.
 
-mod acp;
-
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -10,9 +8,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 use towline_core::{BudgetChange, Phase};
 
-pub(crate) use acp::Acp;
-
-pub(crate) use crate::commands::compact::Compact;
+pub(crate) use crate::commands::acp::Acp;
 pub(crate) use crate::commands::enter::Enter;
 pub(crate) use crate::commands::gc::Gc;
 pub(crate) use crate::commands::merge::Merge;
@@ -20,6 +16,7 @@ pub(crate) use crate::commands::push::Push;
 pub(crate) use crate::commands::restore::Restore;
 pub(crate) use crate::commands::retry::Retry;
 pub(crate) use crate::commands::rm::Rm;
+pub(crate) use crate::commands::steer::Compact;
 pub(crate) use crate::commands::verify::Verify;
 
 /// Takes coding agents to done, and proves it.

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-pub(crate) use towline_app::{Context, State};
+use towline_app::{Context, Error};
 use towline_engine::known_secrets;
 
-use crate::failure::Failure;
 use crate::output;
 use crate::upgrade::show_upgrade;
 use crate::view::Letters;
@@ -21,11 +20,11 @@ fn environment() -> BTreeMap<String, String> {
 }
 
 /// Looks at this process.
-pub(crate) fn of_this_process() -> Result<Context, Failure> {
+pub(crate) fn of_this_process() -> Result<Context, Error> {
     let directory = std::env::current_dir()
-        .map_err(|error| Failure::usage(format!("the current directory cannot be used: {error}")))?;
+        .map_err(|error| Error::usage(format!("the current directory cannot be used: {error}")))?;
     let program = std::env::current_exe()
-        .map_err(|error| Failure::internal(format!("cannot find this program's own file: {error}")))?;
+        .map_err(|error| Error::internal(format!("cannot find this program's own file: {error}")))?;
     let secrets = output::secrets().clone();
     let context = Context { secrets, show_upgrade, ..Context::new(environment(), directory, program) };
     output::know_person(context.variable("HOME").unwrap_or_default(), Letters::of(&context));

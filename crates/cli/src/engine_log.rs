@@ -5,27 +5,28 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use towline_app::Error;
 use towline_engine::{Clock, SystemClock};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::failure::Failure;
 use crate::output;
 
 /// The name for standard error.
 const STANDARD_ERROR: &str = "-";
 
 /// Writes each decision from now on, a line for each, without secrets.
-pub(crate) fn write_to(file: &Path) -> Result<(), Failure> {
-    let out: Box<dyn Write + Send> = if file.file_name().is_some_and(|name| name == STANDARD_ERROR) {
-        Box::new(io::stderr())
-    } else {
-        let opened = towline_files::append(file);
-        Box::new(opened.map_err(|error| {
-            Failure::usage(format!("cannot write the log to {}: {error}", file.display()))
-        })?)
-    };
+pub(crate) fn write_to(file: &Path) -> Result<(), Error> {
+    let out: Box<dyn Write + Send> =
+        if file.file_name().is_some_and(|name| name == STANDARD_ERROR) {
+            Box::new(io::stderr())
+        } else {
+            let opened = towline_files::append(file);
+            Box::new(opened.map_err(|error| {
+                Error::usage(format!("cannot write the log to {}: {error}", file.display()))
+            })?)
+        };
     // Nothing else in this program sets one.
     let _ = tracing::subscriber::set_global_default(Log { out: Mutex::new(out) });
     Ok(())

@@ -3,7 +3,6 @@
 mod args;
 mod commands;
 mod context;
-mod draft;
 mod engine_log;
 mod failure;
 mod hints;
@@ -18,11 +17,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use towline_app::find;
+use towline_app::{Error, find};
 use towline_engine::SUPERVISOR;
 
 use crate::args::{Args, Command};
-use crate::failure::Failure;
+use crate::failure::{error_report, error_text};
 use crate::output::Layout;
 
 fn main() -> ExitCode {
@@ -46,9 +45,9 @@ fn main() -> ExitCode {
     };
     match run(args) {
         Ok(code) => code,
-        Err(failure) => {
-            report(&failure);
-            failure.exit_code()
+        Err(error) => {
+            report(&error);
+            ExitCode::from(error.kind().exit_code())
         }
     }
 }
@@ -63,16 +62,16 @@ fn refuse(error: &clap::Error) -> ExitCode {
     output::eprint(format_args!("{words}"));
     if wants_json() {
         let message = words.strip_prefix("error: ").unwrap_or(words);
-        output::print_json(Layout::Line, &Failure::usage(message).report());
+        output::print_json(Layout::Line, &error_report(&Error::usage(message)));
     }
     ExitCode::from(2)
 }
 
 /// Prints why the program ends: to a person on standard error, and to a program on standard output.
-fn report(failure: &Failure) {
-    output::eprint(format_args!("{failure}"));
+fn report(error: &Error) {
+    output::eprint(format_args!("{}", error_text(error)));
     if wants_json() {
-        output::print_json(Layout::Line, &failure.report());
+        output::print_json(Layout::Line, &error_report(error));
     }
 }
 
@@ -81,7 +80,7 @@ fn wants_json() -> bool {
     std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json" || word == "--events")
 }
 
-fn run(args: Args) -> Result<ExitCode, Failure> {
+fn run(args: Args) -> Result<ExitCode, Error> {
     if !args.command.is_agents() {
         // The environment holds the user's secrets, and agents run as the same user. Where the system cannot keep them out, an
         // agent can find them in the user's shell as well.
@@ -91,14 +90,15 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
     let _ = towline_process::survive_file_size_limit();
     if !args.command.is_agents() {
         towline_process::prepare_limits()
-            .map_err(|limit| Failure::internal(limit.to_string()).hint(limit.fix()))?;
+            .map_err(|limit| Error::internal(limit.to_string()).hint(limit.fix()))?;
     }
     // The built-in agent has a runtime of its own.
     if let Command::Acp(acp) = args.command {
-        return commands::acp::run(&context::of_this_process()?, acp);
+        commands::acp::run(&context::of_this_process()?, acp)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::internal(format!("cannot start the runtime: {error}")))?;
+    let runtime = runtime.map_err(|error| Error::internal(format!("cannot start the runtime: {error}")))?;
     let context = context::of_this_process()?;
     if args.command.changes_goals() {
         towline_app::require_operator(&context)?;
@@ -108,38 +108,39 @@ fn run(args: Args) -> Result<ExitCode, Failure> {
     }
     runtime.block_on(async {
         match args.command {
-            Command::Run(run) => commands::run::run(&context, run).await,
-            Command::Demo(demo) => commands::demo::run(&context, demo).await,
-            Command::Init(init) => commands::init::run(&context, &init),
-            Command::Show(show) => commands::show::run(&context, show).await,
-            Command::Ls(ls) => commands::ls::run(&context, ls).await,
-            Command::Doctor(doctor) => commands::doctor::run(&context, doctor).await,
-            Command::Agents(agents) => commands::agents::run(&context, agents).await,
-            Command::Attach(attach) => commands::attach::run(&context, attach).await,
-            Command::Logs(logs) => commands::logs::run(&context, logs).await,
-            Command::Replay(replay) => commands::replay::run(&context, replay).await,
-            Command::Diff(diff) => commands::diff::run(&context, diff).await,
-            Command::Questions(questions) => commands::questions::run(&context, questions).await,
-            Command::Answer(answer) => commands::answer::run(&context, answer).await,
-            Command::Tell(tell) => commands::tell::run(&context, tell).await,
-            Command::Enter(enter) => commands::enter::run(&context, enter).await,
-            Command::Compact(compact) => commands::compact::run(&context, compact).await,
-            Command::Cancel(cancel) => commands::halt::cancel(&context, cancel).await,
-            Command::Pause(pause) => commands::halt::pause(&context, pause).await,
-            Command::Resume(resume) => commands::resume::run(&context, resume).await,
-            Command::Retry(retry) => commands::retry::run(&context, retry).await,
-            Command::Restore(restore) => commands::restore::run(&context, restore).await,
-            Command::Push(push) => commands::push::run(&context, push).await,
-            Command::Merge(merge) => commands::merge::run(&context, merge).await,
-            Command::Verify(verify) => commands::verify::run(&context, verify).await,
-            Command::Rm(rm) => commands::rm::run(&context, rm).await,
-            Command::Gc(gc) => commands::gc::run(&context, gc).await,
-            Command::Completions(completions) => Ok(commands::completions::run(&completions)),
-            Command::Complete(complete) => commands::completions::complete(&context, complete).await,
-            Command::Man(man) => commands::man::run(&man),
-            Command::Mcp => commands::mcp::run(&context).await,
-            Command::Script(script) => commands::script::run(script),
-            Command::Acp(acp) => commands::acp::run(&context, acp),
+            Command::Run(run) => return commands::run::run(&context, run).await,
+            Command::Demo(demo) => return commands::demo::run(&context, demo).await,
+            Command::Doctor(doctor) => return commands::doctor::run(&context, doctor).await,
+            Command::Agents(agents) => return commands::agents::run(&context, agents).await,
+            Command::Attach(attach) => return commands::attach::run(&context, attach).await,
+            Command::Logs(logs) => return commands::logs::run(&context, logs).await,
+            Command::Replay(replay) => return commands::replay::run(&context, replay).await,
+            Command::Resume(resume) => return commands::retry::resume(&context, resume).await,
+            Command::Retry(retry) => return commands::retry::run(&context, retry).await,
+            Command::Merge(merge) => return commands::merge::run(&context, merge).await,
+            Command::Verify(verify) => return commands::verify::run(&context, verify).await,
+            Command::Rm(rm) => return commands::rm::run(&context, rm).await,
+            Command::Script(script) => return commands::script::run(script),
+            Command::Init(init) => commands::init::run(&context, &init)?,
+            Command::Show(show) => commands::show::run(&context, show).await?,
+            Command::Ls(ls) => commands::ls::run(&context, ls).await?,
+            Command::Diff(diff) => commands::diff::run(&context, diff).await?,
+            Command::Questions(questions) => commands::questions::run(&context, questions).await?,
+            Command::Answer(answer) => commands::steer::answer(&context, answer).await?,
+            Command::Tell(tell) => commands::steer::tell(&context, tell).await?,
+            Command::Compact(compact) => commands::steer::compact(&context, compact).await?,
+            Command::Cancel(cancel) => commands::steer::cancel(&context, cancel).await?,
+            Command::Pause(pause) => commands::steer::pause(&context, pause).await?,
+            Command::Enter(enter) => commands::enter::run(&context, enter).await?,
+            Command::Restore(restore) => commands::restore::run(&context, restore).await?,
+            Command::Push(push) => commands::push::run(&context, push).await?,
+            Command::Gc(gc) => commands::gc::run(&context, gc).await?,
+            Command::Completions(completions) => commands::completions::run(&completions),
+            Command::Complete(complete) => commands::completions::complete(&context, complete).await?,
+            Command::Man(man) => commands::man::run(&man)?,
+            Command::Mcp => commands::mcp::run(&context).await?,
+            Command::Acp(acp) => commands::acp::run(&context, acp)?,
         }
+        Ok(ExitCode::SUCCESS)
     })
 }

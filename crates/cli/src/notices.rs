@@ -1,11 +1,10 @@
 //! Notices as people read them, on standard error.
 
 use towline_agent::Restriction;
-use towline_app::Notice;
+use towline_app::{Notice, notices_about};
 use towline_config::Warning;
-use towline_core::{GoalId, WorkspaceMode};
+use towline_core::{Goal, GoalId, WorkspaceMode};
 
-use crate::draft::few;
 use crate::output;
 
 /// Prints them in their order.
@@ -112,4 +111,15 @@ fn unrestricted(name: &str, restriction: Restriction, mode: WorkspaceMode) -> St
          {restrict}\n      \
                (shown once per project)"
     )
+}
+
+/// What to print about a goal that leaves the tests to the agent.
+pub(crate) fn note_unprotected(goal: &Goal) -> Option<String> {
+    notices_about(goal).iter().find(|notice| **notice == Notice::UnprotectedTests).map(text)
+}
+
+/// The first names of a list.
+pub(crate) fn few(names: &[String]) -> String {
+    let named = names.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > 5 { format!("{named} and {} more", names.len() - 5) } else { named }
 }

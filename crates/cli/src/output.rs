@@ -18,7 +18,7 @@ use towline_core::misleads;
 use towline_mask::Mask;
 use towline_process::is_in_foreground;
 
-use crate::view::{Letters, columns, start_of, use_local_time, wrapped};
+use crate::view::{Letters, columns, cut, use_local_time, wrapped};
 
 /// The least width that lines are fitted to. Some terminals report none.
 const NARROWEST: usize = 20;
@@ -230,14 +230,6 @@ fn shaped(rows: &[Vec<String>], may_go: &[&str], room: Option<usize>) -> Vec<Str
         lines.extend(wrapped(&format!("(in a wider terminal also: {})", gone.join(", ")), room));
     }
     lines
-}
-
-/// A line in at most so many columns.
-fn cut(line: &str, width: usize) -> String {
-    if columns(line) <= width {
-        return line.to_owned();
-    }
-    format!("{}…", start_of(line, width.saturating_sub(1)))
 }
 
 /// How many columns the terminal has, if there is one.

@@ -2,20 +2,20 @@
 
 use std::io::Read;
 
-use crate::failure::Failure;
+use towline_app::Error;
 
 /// The words as one text, trimmed; `what` names them in errors.
-pub(crate) fn words(words: &[String], what: &str) -> Result<String, Failure> {
+pub(crate) fn words(words: &[String], what: &str) -> Result<String, Error> {
     let text = if words == ["-"] {
         let mut text = String::new();
         let read = std::io::stdin().read_to_string(&mut text);
-        read.map_err(|error| Failure::usage(format!("cannot read the {what} from standard input: {error}")))?;
+        read.map_err(|error| Error::usage(format!("cannot read the {what} from standard input: {error}")))?;
         text
     } else {
         words.join(" ")
     };
     match text.trim() {
-        "" => Err(Failure::usage(format!("the {what} is empty"))),
+        "" => Err(Error::usage(format!("the {what} is empty"))),
         text => Ok(text.to_owned()),
     }
 }
@@ -24,10 +24,10 @@ pub(crate) fn words(words: &[String], what: &str) -> Result<String, Failure> {
 const LONGEST_MESSAGE: usize = 256 * 1024;
 
 /// Like [`words`], for a message to a working agent.
-pub(crate) fn message(given: &[String], what: &str) -> Result<String, Failure> {
+pub(crate) fn message(given: &[String], what: &str) -> Result<String, Error> {
     let text = words(given, what)?;
     if text.len() > LONGEST_MESSAGE {
-        return Err(Failure::usage(format!(
+        return Err(Error::usage(format!(
             "the {what} has {} bytes; {LONGEST_MESSAGE} are the most",
             text.len()
         ))

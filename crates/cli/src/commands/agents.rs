@@ -7,12 +7,10 @@ use std::process::ExitCode;
 use towline_agent::Ability;
 use towline_api::{AgentCheck, AgentLine, Level, SignedIn};
 use towline_app::inspect::{AgentDetails, check_agent, list_agents};
+use towline_app::{Context, Error};
 
 use crate::args::{Agents, AgentsCommand};
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::inspect::lines::{rows_lines, summary};
-use crate::inspect::{Mark, NEEDS_A_PERSON, Row, count, findings};
+use crate::inspect::{Mark, NEEDS_A_PERSON, Row, count, findings, rows_lines, summary};
 use crate::notices;
 use crate::output::{self, Layout};
 use crate::view::Paint;
@@ -23,7 +21,7 @@ const NOTHING: &str = "–";
 const NOT_FOUND: &str = "not found";
 
 /// Lists agents, or checks one.
-pub(crate) async fn run(context: &Context, args: Agents) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Agents) -> Result<ExitCode, Error> {
     if let Some(AgentsCommand::Check { name }) = args.command {
         let details = check_agent(context, &name).await?;
         notices::settings(&details.warnings);

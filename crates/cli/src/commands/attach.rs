@@ -3,17 +3,15 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use towline_app::{Steering, unreachable};
+use towline_app::{Context, Error, Steering, unreachable};
 use towline_core::Seq;
 use towline_engine::{Home, follow, is_driven};
 use towline_store::Store;
 
 use crate::args::{Attach, RunFormat};
 use crate::commands::foreground::{Interrupt, Interrupts, conclude};
-use crate::commands::screen::Screen;
 use crate::commands::watching::Watching;
-use crate::context::Context;
-use crate::failure::{Failure, exit_code_of};
+use crate::failure::exit_code_of;
 use crate::find::{self, Found};
 use crate::output;
 
@@ -27,7 +25,7 @@ pub(super) enum From {
 }
 
 /// Attaches to the goal.
-pub(crate) async fn run(context: &Context, args: Attach) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Attach) -> Result<ExitCode, Error> {
     let found = find::goal(context, &args.id).await?;
     attach(context, found, args.format, From::Now).await
 }
@@ -38,23 +36,22 @@ pub(super) async fn attach(
     found: Found,
     format: RunFormat,
     from: From,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, Error> {
     let mut interrupts = Interrupts::listen()?;
     let (home, store, record) = (found.state.home, found.state.store, found.record);
     let goal = record.goal.id;
     let after = if from == From::Now { record.last_seq } else { Seq(0) };
     let mut following = follow(&home, Arc::clone(&store), &record, after).await.map_err(unreachable)?;
     let steering = Steering::Other { home: home.clone(), store: Arc::clone(&store) };
-    let screen = Screen::new(context, &home, format);
-    let mut watching = Watching::new(screen, goal, Arc::clone(&store), steering, None);
+    let mut watching = Watching::new(context, &home, format, goal, Arc::clone(&store), steering, None);
     if from == From::TheBeginning {
-        watching.screen.print(&format!("goal {}  {}", goal.short(), output::brief(&record.goal.title)));
+        watching.print(&format!("goal {}  {}", goal.short(), output::brief(&record.goal.title)));
     }
     watching.begin(Some(&record).filter(|_| from == From::Now)).await;
     let mut live = following.live();
     loop {
         tokio::select! {
-            Some(message) = live.next() => watching.screen.write(message),
+            Some(message) = live.next() => watching.write(message),
             event = following.next() => match event? {
                 Some(event) => watching.take(&event).await,
                 None => break,
@@ -75,7 +72,7 @@ pub(super) async fn attach(
     Ok(exit_code_of(&record.state.phase))
 }
 
-async fn leave(home: &Home, store: &Arc<dyn Store>, goal: towline_core::GoalId) -> Result<ExitCode, Failure> {
+async fn leave(home: &Home, store: &Arc<dyn Store>, goal: towline_core::GoalId) -> Result<ExitCode, Error> {
     let record = store.load(goal).await?;
     if is_driven(home, record.lease.as_ref()) && !record.state.phase.is_settled() {
         let id = goal.short();

@@ -1,16 +1,13 @@
 //! `towline completions`: what a shell needs to complete towline's command line, and the hidden command that the script
 //! asks for goals, agents and budgets.
 
-use std::process::ExitCode;
-
 use clap::ValueEnum;
 use clap_complete::Shell;
+use towline_app::{Context, Error};
 use towline_core::Axis;
 use towline_store::{Listed, Listing};
 
 use crate::args;
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::{find, output};
 
 /// How many goals are offered.
@@ -44,16 +41,15 @@ enum Kind {
 }
 
 /// Prints the script.
-pub(crate) fn run(args: &Completions) -> ExitCode {
+pub(crate) fn run(args: &Completions) {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut args::visible(), "towline", &mut script);
     let script = String::from_utf8_lossy(&script);
     output::print_bytes_or_exit(with_values(args.shell, &script, &commands_of_goals()).as_bytes());
-    ExitCode::SUCCESS
 }
 
 /// Prints each word and what it means, separated by a tab. Whatever cannot be read completes to nothing.
-pub(crate) async fn complete(context: &Context, args: Complete) -> Result<ExitCode, Failure> {
+pub(crate) async fn complete(context: &Context, args: Complete) -> Result<(), Error> {
     let words = match args.kind {
         Kind::Goals => goals(context).await?,
         Kind::Agents => {
@@ -65,10 +61,10 @@ pub(crate) async fn complete(context: &Context, args: Complete) -> Result<ExitCo
     for (word, meaning) in words {
         output::print_or_exit(format_args!("{word}\t{}", output::brief(&meaning)));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-async fn goals(context: &Context) -> Result<Vec<(String, String)>, Failure> {
+async fn goals(context: &Context) -> Result<Vec<(String, String)>, Error> {
     let Some(state) = context.existing_state()? else { return Ok(Vec::new()) };
     let listing = Listing { repository: find::repository_here(context), ..Listing::first(OFFERED) };
     let listed = state.store.list(&listing).await?;

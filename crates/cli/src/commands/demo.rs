@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use towline_app::{Context, Error};
 use towline_builtin::demo;
 use towline_core::Phase;
 use towline_workspace::Repository;
@@ -9,17 +10,15 @@ use uuid::Uuid;
 
 use crate::args::{Run, RunFormat};
 use crate::commands::run::start;
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::view::Paint;
 use crate::{find, output};
 
 /// Makes the sample project below the state directory and runs a goal on it like on any other.
-pub(crate) async fn run(context: &Context, format: RunFormat) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, format: RunFormat) -> Result<ExitCode, Error> {
     let home = context.home()?;
     let folder = home.root().join("demo").join(&Uuid::now_v7().simple().to_string()[24..]);
     let project = demo::make(&folder, &context.program).map_err(|error| {
-        Failure::internal(format!("cannot make the sample project in {}: {error}", folder.display()))
+        Error::internal(format!("cannot make the sample project in {}: {error}", folder.display()))
     })?;
     if let Err(error) = Repository::init(&project, "a greeter that does not do what it promises") {
         // Without git there is no demo, and nothing is to be left of it.

@@ -1,27 +1,25 @@
 //! `towline diff`: what a goal changed.
 
 use std::io::Write;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
-use towline_app::{Change, Detail, diff};
+use towline_app::{Change, Context, Detail, Error, diff};
 
 use crate::args::Diff;
 use crate::commands::foreground::Interrupts;
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::view::Paint;
 use crate::{find, output};
 
 /// Prints the change.
-pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Diff) -> Result<(), Error> {
     if args.stat {
         output::print_or_exit(diff(context, &args.id, Detail::Stat).await?.text);
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let Change { goal, text: diff } = diff(context, &args.id, Detail::Patch).await?;
     if args.raw {
         output::print_bytes_or_exit(diff.as_bytes());
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     if diff.is_empty() {
         output::eprint(format_args!("goal {} has changed nothing", goal.short()));
@@ -32,7 +30,7 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failu
     }
     if !output::is_terminal() {
         output::print_bytes_or_exit(shown.as_bytes());
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     // Whatever the agent wrote into a file is there to be read, not obeyed.
     let paint = Paint::for_stdout(context);
@@ -40,7 +38,7 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<ExitCode, Failu
     if !lines.is_empty() && !paged(context, &lines)? {
         lines.iter().for_each(output::print_or_exit);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// A line of a diff in its colour.
@@ -58,7 +56,7 @@ fn painted(paint: Paint, line: &str) -> String {
 
 /// Shows the lines in the person's pager; false where there is none.
 #[expect(clippy::disallowed_methods, reason = "the owner of the person's pager")]
-fn paged(context: &Context, lines: &[String]) -> Result<bool, Failure> {
+fn paged(context: &Context, lines: &[String]) -> Result<bool, Error> {
     let wanted = ["TOWLINE_PAGER", "GIT_PAGER", "PAGER"].into_iter().find_map(|name| context.variable(name));
     let pager = wanted.unwrap_or("less");
     let program = pager.split_whitespace().next().unwrap_or_default();

@@ -4,17 +4,15 @@ use std::process::ExitCode;
 
 use towline_api::{DoctorReport, Finding, Level};
 use towline_app::inspect::{Diagnosis, diagnose};
+use towline_app::{Context, Error};
 
 use crate::args::OutputFormat;
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::inspect::lines::{rows_lines, summary};
-use crate::inspect::{NEEDS_A_PERSON, count, findings};
+use crate::inspect::{NEEDS_A_PERSON, count, findings, rows_lines, summary};
 use crate::output::{self, Layout};
 use crate::view::Paint;
 
 /// Looks at everything and prints what it saw.
-pub(crate) async fn run(context: &Context, args: OutputFormat) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: OutputFormat) -> Result<ExitCode, Error> {
     let diagnosis = diagnose(context).await;
     let found: Vec<Finding> =
         diagnosis.sections.iter().flat_map(|(section, rows)| findings(section, rows)).collect();

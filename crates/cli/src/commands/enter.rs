@@ -1,15 +1,13 @@
 //! `towline enter`: opens the agent's own session of a goal for a person.
 
 use std::io::{self, IsTerminal};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use tokio::signal::unix::{SignalKind, signal};
-use towline_app::{SessionCommand, enter, session_command, typed, way_to_continue};
+use towline_app::{Context, Error, SessionCommand, enter, session_command, typed, way_to_continue};
 
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::hints::command_line;
 use crate::{find, output};
 
@@ -21,13 +19,13 @@ pub(crate) struct Enter {
 }
 
 /// Pauses the goal, opens the session, and lets the goal go when the person leaves.
-pub(crate) async fn run(context: &Context, args: Enter) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Enter) -> Result<(), Error> {
     let found = find::goal(context, &args.id).await?;
     let goal = found.record.goal.id;
     let id = goal.short();
     let planned = session_command(context, &found.record)?;
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
-        return Err(Failure::usage("`towline enter` needs a terminal").hint(format!(
+        return Err(Error::usage("`towline enter` needs a terminal").hint(format!(
             "pause the goal (towline pause {id}), then type in a terminal: {}",
             typed(&planned)
         )));
@@ -41,13 +39,13 @@ pub(crate) async fn run(context: &Context, args: Enter) -> Result<ExitCode, Fail
     ended?;
     let next = command_line(&way_to_continue(goal, &phase));
     output::print(format_args!("goal {id} is {}; continue it with: {next}", phase.name()));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Runs the session on the person's terminal. Returns its exit code, none if a signal ended it.
 #[expect(clippy::disallowed_methods, reason = "the owner of the person's session")]
-async fn hold_session(command: &SessionCommand) -> Result<Option<i32>, Failure> {
-    let failed = |error: io::Error| Failure::internal(format!("cannot run the session: {error}"));
+async fn hold_session(command: &SessionCommand) -> Result<Option<i32>, Error> {
+    let failed = |error: io::Error| Error::internal(format!("cannot run the session: {error}"));
     // Ctrl-C and Ctrl-\ belong to the session; what ends this process ends the session.
     let [mut interrupt, mut quit, mut terminate, mut hangup] = [
         signal(SignalKind::interrupt()).map_err(failed)?,
@@ -60,7 +58,7 @@ async fn hold_session(command: &SessionCommand) -> Result<Option<i32>, Failure> 
     let mut session = Command::new(program);
     session.args(args).env_clear().envs(&command.environment).current_dir(&command.directory);
     let child = towline_process::start_session(&mut session)
-        .map_err(|error| Failure::usage(format!("cannot start `{program}`: {error}")))?;
+        .map_err(|error| Error::usage(format!("cannot start `{program}`: {error}")))?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
     let mut waiting = tokio::task::spawn_blocking(move || wait_for_end(pid));

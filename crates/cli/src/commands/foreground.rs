@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use towline_agent::AgentSettings;
 use towline_app::report::goal_report;
-use towline_app::{NOTIFY_COMMAND, Notifier, Steering, start_goal};
+use towline_app::{Context, Error, NOTIFY_COMMAND, Notifier, State, Steering, start_goal};
 use towline_core::{AgentName, Event, Goal, PauseReason, Seq};
 use towline_engine::{
     AgentInTrouble, Clock, EngineError, Handle, Home, StoreTrouble, SystemClock, is_driven,
@@ -19,11 +19,9 @@ use towline_engine::{
 use towline_store::GoalRecord;
 
 use crate::args::RunFormat;
-use crate::commands::screen::Screen;
 use crate::commands::watching::Watching;
-use crate::context::{Context, State};
-use crate::draft::note_unprotected;
-use crate::failure::{Failure, exit_code_of};
+use crate::failure::exit_code_of;
+use crate::notices::note_unprotected;
 use crate::output::{self, Layout};
 use crate::view::{Paint, clock_time, ending, step_lines};
 
@@ -68,7 +66,7 @@ pub(crate) struct Foreground<'a> {
 
 impl Foreground<'_> {
     /// Drives the goal to its end, and returns it with the exit code.
-    pub(crate) async fn drive(self, beginning: Beginning) -> Result<(GoalRecord, ExitCode), Failure> {
+    pub(crate) async fn drive(self, beginning: Beginning) -> Result<(GoalRecord, ExitCode), Error> {
         // Before anything is started: a Ctrl-C that comes early must not leave it behind.
         let mut interrupts = Interrupts::listen()?;
         let notifier = Notifier::of(self.context, &beginning.goal().workspace.repository, not_notified);
@@ -87,8 +85,8 @@ impl Foreground<'_> {
             }
         };
         let steering = Steering::Own(handle.steerer());
-        let screen = Screen::new(self.context, &home, self.format);
-        let mut watching = Watching::new(screen, handle.id, Arc::clone(&store), steering, Some(notifier));
+        let (context, format, stored) = (self.context, self.format, Arc::clone(&store));
+        let mut watching = Watching::new(context, &home, format, handle.id, stored, steering, Some(notifier));
         let after = before.as_ref().map_or(Seq(0), |before| before.last_seq);
         watching.begin(before.as_deref()).await;
         let trouble = engine.store_trouble();
@@ -125,7 +123,7 @@ async fn follow(
     interrupts: &mut Interrupts,
     watching: &mut Watching,
     mut trouble: watch::Receiver<Option<StoreTrouble>>,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let (mut events, mut live) = (handle.events(after), handle.live());
     let mut kill_at = None;
     loop {
@@ -134,7 +132,7 @@ async fn follow(
                 Some(event) => watching.take(&event).await,
                 None => return Ok(()),
             },
-            Some(message) = live.next() => watching.screen.write(message),
+            Some(message) = live.next() => watching.write(message),
             Ok(()) = trouble.changed() => {
                 // Its end is in the log.
                 let trouble = trouble.borrow_and_update().clone();
@@ -144,7 +142,7 @@ async fn follow(
                         AgentInTrouble::KeepsRunning => "the agent keeps running",
                         AgentInTrouble::Ended => "the agent was ended",
                     };
-                    watching.screen.print(&format!("warning: {error}; trying again until {until}, {agent}"));
+                    watching.print(&format!("warning: {error}; trying again until {until}, {agent}"));
                 }
             },
             () = watching.tick() => watching.look().await,
@@ -154,7 +152,7 @@ async fn follow(
             },
             interrupt = interrupts.next() => match interrupt {
                 Interrupt::Stop => {
-                    watching.screen.print(&format!(
+                    watching.print(&format!(
                         "stopping; press Ctrl-C again to end everything at once (another time, to pause: towline pause {})",
                         handle.id.short()
                     ));
@@ -244,9 +242,9 @@ pub(super) struct Interrupts {
 
 impl Interrupts {
     /// Listens from now on.
-    pub(super) fn listen() -> Result<Self, Failure> {
+    pub(super) fn listen() -> Result<Self, Error> {
         let listen = |kind| {
-            signal(kind).map_err(|error| Failure::internal(format!("cannot listen for signals: {error}")))
+            signal(kind).map_err(|error| Error::internal(format!("cannot listen for signals: {error}")))
         };
         let by_number = |signal: rustix::process::Signal| listen(SignalKind::from_raw(signal.as_raw()));
         Ok(Self {

@@ -1,14 +1,11 @@
 //! `towline gc`: removes files that are no longer needed, and never work.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
-use towline_app::{Leftovers, remove_leftovers};
+use towline_app::{Context, Error, Leftovers, remove_leftovers};
 use towline_core::{BadDuration, parse_duration, show_duration};
 use towline_engine::{Clock, Spared, SystemClock, Waste};
 
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::notices;
 use crate::output::{self, Layout};
 
@@ -35,7 +32,7 @@ fn age(text: &str) -> Result<Duration, BadDuration> {
 }
 
 /// Removes leftovers, or lists them.
-pub(crate) async fn run(context: &Context, args: Gc) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Gc) -> Result<(), Error> {
     let progress = output::progress("goals");
     let found = remove_leftovers(context, args.older_than, args.dry_run, SystemClock.now(), progress).await?;
     notices::settings(&found.warnings);
@@ -44,7 +41,7 @@ pub(crate) async fn run(context: &Context, args: Gc) -> Result<ExitCode, Failure
     } else {
         print_leftovers(&found);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn print_leftovers(found: &Leftovers) {

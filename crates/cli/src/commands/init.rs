@@ -1,15 +1,11 @@
 //! `towline init`: writes a `towline.toml` that fits the project.
 
-use std::process::ExitCode;
-
 use towline_api::MissingPart;
 use towline_app::init::{Proposal, Protection, Writing, init};
+use towline_app::{Context, Error};
 
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::hints::words;
-use crate::inspect::lines::rows_lines;
-use crate::inspect::{Mark, Row};
+use crate::inspect::{Mark, Row, rows_lines};
 use crate::output::{self, Layout};
 use crate::view::Paint;
 
@@ -28,7 +24,7 @@ pub(crate) struct Init {
 }
 
 /// Writes the file, or shows it, and prints what comes next.
-pub(crate) fn run(context: &Context, args: &Init) -> Result<ExitCode, Failure> {
+pub(crate) fn run(context: &Context, args: &Init) -> Result<(), Error> {
     let writing = match (args.print, args.force) {
         (true, _) => Writing::No,
         (false, false) => Writing::New,
@@ -42,7 +38,7 @@ pub(crate) fn run(context: &Context, args: &Init) -> Result<ExitCode, Failure> {
         (false, true) => output::print_or_exit(proposal.report.text.trim_end()),
         (false, false) => print_proposal(Paint::for_stdout(context), &proposal),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// What to type next.

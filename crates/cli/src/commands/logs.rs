@@ -5,21 +5,19 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use towline_app::{runs_elsewhere, unreachable};
+use towline_app::{Context, Error, runs_elsewhere, unreachable};
 use towline_core::{Envelope, Seq};
 use towline_engine::{Following, follow};
 use towline_process::{LogReader, Stream};
 
 use crate::args::{Logs, RunFormat};
 use crate::commands::attach::{From, attach};
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::find::{self, Found};
 use crate::output::{self, Layout};
 use crate::view::{Detail, Paint, Story, ending};
 
 /// Prints the log, and follows it with `--follow`.
-pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Logs) -> Result<ExitCode, Error> {
     let found = find::goal(context, &args.id).await?;
     if args.raw {
         return raw(&found, &args).await;
@@ -70,19 +68,19 @@ fn fitted(lines: &[String]) -> Vec<String> {
     lines.iter().flat_map(|line| output::fitted(line)).collect()
 }
 
-async fn following(found: &Found, after: Seq) -> Result<Following, Failure> {
+async fn following(found: &Found, after: Seq) -> Result<Following, Error> {
     let following = follow(&found.state.home, found.state.store.clone(), &found.record, after).await;
-    Ok(following.map_err(unreachable)?)
+    following.map_err(unreachable)
 }
 
-async fn raw(found: &Found, args: &Logs) -> Result<ExitCode, Failure> {
+async fn raw(found: &Found, args: &Logs) -> Result<ExitCode, Error> {
     let mut number = match args.attempt {
         Some(number) => find::attempt(&found.record, number)?,
         None => match found.record.state.last_attempt() {
             Some(last) => last.n,
             None => {
                 let setup = found.state.home.setup_logs(found.record.goal.id);
-                let failure = Failure::not_found("the goal has had no attempt yet");
+                let failure = Error::not_found("the goal has had no attempt yet");
                 let hint = format!("the output of its setup commands is in {}", setup.display());
                 return Err(if setup.exists() { failure.hint(hint) } else { failure });
             }
@@ -92,7 +90,7 @@ async fn raw(found: &Found, args: &Logs) -> Result<ExitCode, Failure> {
     let ended = found.record.state.attempt(number).is_some_and(|attempt| attempt.ended_at.is_some());
     if ended && !directory(number).exists() {
         let what = format!("the output of attempt {number} was removed");
-        return Err(Failure::not_found(what)
+        return Err(Error::not_found(what)
             .hint("`towline gc` removes it after `retention.logs`; the events are still there"));
     }
     let stream = if args.stderr { Stream::Stderr } else { Stream::Stdout };
@@ -127,12 +125,12 @@ impl RawOutput {
     }
 
     /// Prints what is new.
-    fn copy(&mut self) -> Result<(), Failure> {
+    fn copy(&mut self) -> Result<(), Error> {
         loop {
             let chunk = self
                 .reader
                 .read()
-                .map_err(|error| Failure::internal(format!("cannot read {}: {error}", self.log.display())))?;
+                .map_err(|error| Error::internal(format!("cannot read {}: {error}", self.log.display())))?;
             if chunk.is_empty() {
                 return Ok(());
             }
@@ -141,7 +139,7 @@ impl RawOutput {
     }
 
     /// Prints what is new until the next event, which may be the beginning of another attempt.
-    async fn copy_until_event(&mut self, following: &mut Following) -> Result<Option<Envelope>, Failure> {
+    async fn copy_until_event(&mut self, following: &mut Following) -> Result<Option<Envelope>, Error> {
         let mut next = pin!(following.next());
         loop {
             tokio::select! {

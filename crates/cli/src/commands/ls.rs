@@ -1,23 +1,20 @@
 //! `towline ls`: goals, the newest first.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use jiff::Timestamp;
 use towline_api::GoalLine;
 use towline_app::report::{UNREADABLE, goal_line};
-use towline_app::way_to_continue;
+use towline_app::{Context, Error, State, way_to_continue};
 use towline_core::{MicroUsd, Phase, Spent};
 use towline_engine::{Clock, SystemClock, is_driven};
 use towline_store::{GoalSummary, Listed, Listing, list_all};
 
 use crate::args::Ls;
-use crate::context::{Context, State};
-use crate::failure::Failure;
 use crate::find;
 use crate::hints::{command_line, how_to_mend};
 use crate::output::{self, Layout};
-use crate::view::{age, clock_time, columns, start_of};
+use crate::view::{age, clock_time, cut};
 
 /// Instead of a value that there is not.
 const NOTHING: &str = "–";
@@ -25,10 +22,10 @@ const NOTHING: &str = "–";
 /// How many columns the phase and its reason may take.
 const PHASE: usize = 40;
 
-pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Ls) -> Result<(), Error> {
     let Some(state) = context.existing_state()? else {
         print(&args, None, &[]);
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     };
     let listing = listing(context, &args);
     let listed = match args.limit {
@@ -44,7 +41,7 @@ pub(crate) async fn run(context: &Context, args: Ls) -> Result<ExitCode, Failure
     } else {
         print(&args, Some(&state), &listed);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn listing(context: &Context, args: &Ls) -> Listing {
@@ -137,7 +134,7 @@ fn phase(goal: &GoalSummary, now: Timestamp) -> String {
             None => name.to_owned(),
         },
     };
-    if columns(&text) <= PHASE { text } else { format!("{}…", start_of(&text, PHASE - 1)) }
+    cut(&text, PHASE)
 }
 
 #[cfg(test)]

@@ -2,12 +2,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap_mangen::Man;
+use towline_app::Error;
 
 use crate::args;
-use crate::failure::Failure;
 use crate::output;
 
 /// Print the manual page of towline, or write the pages of all commands.
@@ -26,19 +25,19 @@ pub(crate) struct ManPages {
 type Page = (String, Vec<u8>);
 
 /// Prints the first page, or writes all.
-pub(crate) fn run(args: &ManPages) -> Result<ExitCode, Failure> {
-    let pages = pages().map_err(|error| Failure::internal(format!("cannot make the manual: {error}")))?;
+pub(crate) fn run(args: &ManPages) -> Result<(), Error> {
+    let pages = pages().map_err(|error| Error::internal(format!("cannot make the manual: {error}")))?;
     match &args.out {
         Some(folder) => {
             write(folder, &pages).map_err(|error| {
-                Failure::usage(format!("cannot write the manual into {}: {error}", folder.display()))
+                Error::usage(format!("cannot write the manual into {}: {error}", folder.display()))
                     .hint("name a directory that you may write to")
             })?;
             output::print_or_exit(format_args!("{} pages in {}", pages.len(), folder.display()));
         }
         None => pages.iter().take(1).for_each(|(_, text)| output::print_bytes_or_exit(text)),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn pages() -> io::Result<Vec<Page>> {

@@ -1,15 +1,11 @@
 //! `towline mcp`: Towline's own tools for the agent of one attempt, on standard input and output.
 
 use std::io::{BufRead, Write};
-use std::process::ExitCode;
 
-use towline_app::McpBridge;
-
-use crate::context::Context;
-use crate::failure::Failure;
+use towline_app::{Context, Error, McpBridge};
 
 /// Serves until standard input ends.
-pub(crate) async fn run(context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context) -> Result<(), Error> {
     let bridge = McpBridge::of(context)?;
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
@@ -20,5 +16,5 @@ pub(crate) async fn run(context: &Context) -> Result<ExitCode, Failure> {
             }
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use towline_app::Merged;
+use towline_app::{Context, Error, Merged};
 use towline_core::Commit;
 use towline_workspace::{MergeStyle, MergeWay};
 
-use crate::commands::{STOPPED, recheck};
-use crate::context::Context;
-use crate::failure::Failure;
+use crate::commands::STOPPED;
+use crate::commands::verify::{show_checks, stopped};
 use crate::notices;
 use crate::output::{self, Layout};
 use crate::view::Paint;
@@ -68,7 +67,7 @@ impl Merge {
 }
 
 /// Merges the goal's work, or reports why not.
-pub(crate) async fn run(context: &Context, args: Merge) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Merge) -> Result<ExitCode, Error> {
     let request = towline_app::Merge {
         style: args.style(),
         into: args.into,
@@ -78,8 +77,8 @@ pub(crate) async fn run(context: &Context, args: Merge) -> Result<ExitCode, Fail
         verify: !args.no_verify,
         dry_run: args.dry_run,
     };
-    let show = recheck::show(context, args.json);
-    let merged = towline_app::merge(context, &args.id, &request, recheck::stopped(), show).await?;
+    let show = show_checks(context, args.json);
+    let merged = towline_app::merge(context, &args.id, &request, stopped(), show).await?;
     let Some(merged) = merged else { return Ok(ExitCode::from(STOPPED)) };
     notices::print(&merged.notices);
     if args.json {

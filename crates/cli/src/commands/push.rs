@@ -1,9 +1,7 @@
 //! `towline push`: sends a goal's verified commit to a remote.
 
-use std::process::ExitCode;
+use towline_app::{Context, Error};
 
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::output::{self, Layout};
 use crate::view::Paint;
 
@@ -29,12 +27,12 @@ pub(crate) struct Push {
 }
 
 /// Pushes the goal's work, or reports why not.
-pub(crate) async fn run(context: &Context, args: Push) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Push) -> Result<(), Error> {
     let mut pushed = towline_app::push(context, &args.id, args.remote, args.unproven).await?;
     pushed.answer.iter_mut().for_each(|line| *line = output::printable(line));
     if args.json {
         output::print_json_or_exit(Layout::Pretty, &pushed);
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     for line in pushed.answer.iter().filter(|line| !line.trim().is_empty()) {
         output::print_or_exit(format_args!("{line}"));
@@ -42,5 +40,5 @@ pub(crate) async fn run(context: &Context, args: Push) -> Result<ExitCode, Failu
     let commit = pushed.commit.get(..12).unwrap_or(&pushed.commit);
     let line = format!("✓ pushed {commit} to `{}` as {}", pushed.remote, pushed.branch);
     output::print_or_exit(Paint::for_stdout(context).good(&line));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -1,21 +1,18 @@
 //! `towline questions`: lists open questions.
 
-use std::process::ExitCode;
-
 use towline_app::report::{asking, open_questions};
+use towline_app::{Context, Error};
 
 use crate::args::OutputFormat;
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::output::{self, Layout};
 use crate::view::{how_to_answer, question_lines};
 
 /// Lists open questions, of the newest goal first.
-pub(crate) async fn run(context: &Context, args: OutputFormat) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: OutputFormat) -> Result<(), Error> {
     let records = asking(context).await?;
     if args.json {
         output::print_json_or_exit(Layout::Pretty, &open_questions(&records));
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let open = records.iter().flat_map(|record| {
         let open = record.state.questions.iter().filter(|question| question.is_open());
@@ -33,5 +30,5 @@ pub(crate) async fn run(context: &Context, args: OutputFormat) -> Result<ExitCod
         let command = how_to_answer(goal.id, number.filter(|_| has_several));
         output::print_or_exit(format_args!("  answer it: {command}"));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

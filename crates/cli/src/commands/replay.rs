@@ -4,11 +4,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use towline_app::{ReplayOutcome, ReplayViewer, replay};
+use towline_app::{Context, Error, ReplayOutcome, ReplayViewer, replay};
 use towline_core::Envelope;
 
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::output::{self, Layout};
 use crate::view::{Detail, Paint, Story};
 
@@ -47,7 +45,7 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 /// Replays the attempt.
-pub(crate) async fn run(context: &Context, args: Replay) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Replay) -> Result<ExitCode, Error> {
     let story = Story::new(Paint::for_stdout(context), Detail::Whole);
     let mut showing = Showing { story, json: args.json, silent: args.check, speed: args.speed, last: None };
     let replayed = replay(context, &args.id, args.attempt, &mut showing).await?;

@@ -1,12 +1,8 @@
 //! `towline restore`: the files of an in-place goal as they were before it.
 
-use std::process::ExitCode;
+use towline_app::{Context, Error, Restored, quoted};
 
-use towline_app::{Restored, quoted};
-
-use crate::context::Context;
-use crate::draft::few;
-use crate::failure::Failure;
+use crate::notices::few;
 use crate::output;
 
 /// Put files back.
@@ -19,7 +15,7 @@ pub(crate) struct Restore {
 }
 
 /// Restores the files, unless the goal is at work on them.
-pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Restore) -> Result<(), Error> {
     let named = args.paths.join(", ");
     let wanted = if args.paths.is_empty() { ".".to_owned() } else { words(&args.paths) };
     let restored = towline_app::restore(context, &args.id, args.paths).await?;
@@ -29,7 +25,7 @@ pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Fa
     output::print(format_args!("restored {what} to the state before goal {id}"));
     if paths.is_empty() {
         output::print("  no file had changed");
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let (commit, history) = (replaced.short(), history.display());
     output::print(format_args!("  replaced: {}", few(&paths)));
@@ -38,7 +34,7 @@ pub(crate) async fn run(context: &Context, args: Restore) -> Result<ExitCode, Fa
     output::print(format_args!(
         "  to get them back: git -C {folder} --git-dir={history} --work-tree=. --literal-pathspecs restore --source={commit} -- {wanted}"
     ));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn words(paths: &[String]) -> String {

@@ -1,16 +1,14 @@
-//! `towline retry`: opens an ended goal again and continues it.
+//! `towline retry` and `resume`: continue a goal that has ended, or is paused.
 
 use std::process::ExitCode;
 
-use towline_app::{Resumption, resume};
+use towline_app::{Context, Error, Resumption, find};
 use towline_core::{BudgetChange, NextSession};
 use towline_engine::GoalCommand;
 
-use crate::args::RunFormat;
+use crate::args::{Resume, RunFormat};
 use crate::commands::attach::{From, attach};
 use crate::commands::foreground::{Beginning, Foreground};
-use crate::context::Context;
-use crate::failure::Failure;
 use crate::{notices, output};
 
 /// Open an ended goal again and continue it.
@@ -42,10 +40,19 @@ pub(crate) struct Retry {
 }
 
 /// Opens the goal again and drives it in the foreground.
-pub(crate) async fn run(context: &Context, args: Retry) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Retry) -> Result<ExitCode, Error> {
     let session = if args.fresh { NextSession::Fresh } else { NextSession::Resumed };
     let command = GoalCommand::Retry { budget: args.budget, session, model: args.model };
     resume_goal(context, &args.id, Some(command), &args.check, args.format).await
+}
+
+/// Resumes a paused goal and drives it in the foreground.
+pub(crate) async fn resume(context: &Context, args: Resume) -> Result<ExitCode, Error> {
+    let id = match args.id {
+        Some(id) => id,
+        None => find::only_paused(context).await?.to_string(),
+    };
+    resume_goal(context, &id, Some(GoalCommand::Resume), &[], args.format).await
 }
 
 /// Continues a goal and shows it, wherever it runs.
@@ -55,8 +62,8 @@ pub(crate) async fn resume_goal(
     command: Option<GoalCommand>,
     checks: &[String],
     format: RunFormat,
-) -> Result<ExitCode, Failure> {
-    match resume(context, id, command, checks).await? {
+) -> Result<ExitCode, Error> {
+    match towline_app::resume(context, id, command, checks).await? {
         Resumption::PassedOn(goal) => {
             let id = goal.short();
             output::print_or_exit(format_args!(

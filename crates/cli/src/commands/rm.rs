@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use towline_app::{Error, Removal};
+use towline_app::{Context, Error, Removal};
 use towline_core::GoalId;
 use towline_engine::Removed;
 use towline_store::GoalRecord;
 
-use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::error_text;
 use crate::output::{self, Layout};
 
 /// Remove goals and their files.
@@ -29,7 +28,7 @@ pub(crate) struct Rm {
 }
 
 /// Removes the goals one by one; those that cannot be removed do not keep the others.
-pub(crate) async fn run(context: &Context, args: Rm) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Rm) -> Result<ExitCode, Error> {
     let show = |removal: &Removal| match (&removal.record, &removal.removed) {
         _ if args.json => {}
         (Some(record), Ok(removed)) => print_removed(record, removed),
@@ -43,14 +42,14 @@ pub(crate) async fn run(context: &Context, args: Rm) -> Result<ExitCode, Failure
     }
     let mut failures = Vec::new();
     for Removal { goal, removed, .. } in removals {
-        failures.extend(removed.err().map(|source| Failure::from(Error::not_removed(goal, source))));
+        failures.extend(removed.err().map(|source| Error::not_removed(goal, source)));
     }
     if several {
-        failures.iter().for_each(|failure| output::eprint(format_args!("{failure}")));
+        failures.iter().for_each(|failure| output::eprint(format_args!("{}", error_text(failure))));
     }
     match failures.pop() {
         None => Ok(ExitCode::SUCCESS),
-        Some(failure) if several => Ok(failure.exit_code()),
+        Some(failure) if several => Ok(ExitCode::from(failure.kind().exit_code())),
         Some(failure) => Err(failure),
     }
 }

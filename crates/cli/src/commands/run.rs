@@ -2,20 +2,20 @@
 
 use std::process::ExitCode;
 
-use towline_app::{draft, draft_continuing, hand_over, notices_about, permission_notice};
+use towline_app::{
+    Context, Error, Request, draft, draft_continuing, hand_over, notices_about, permission_notice,
+};
 use towline_engine::{Clock, SystemClock};
 use towline_store::GoalRecord;
 
 use crate::args::Run;
 use crate::commands::foreground::{Beginning, Foreground};
 use crate::commands::retry::resume_goal;
-use crate::context::Context;
-use crate::draft::request;
-use crate::failure::Failure;
+use crate::prompt::words;
 use crate::{find, notices, output};
 
 /// Creates or resumes a goal and drives it.
-pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Error> {
     match &args.goal {
         Some(id) => resume_goal(context, id, None, &args.check, args.format).await,
         None => Ok(start(context, &args).await?.1),
@@ -23,7 +23,7 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Failur
 }
 
 /// Makes a goal and drives it to its end.
-pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, ExitCode), Failure> {
+pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, ExitCode), Error> {
     let (request, now) = (request(args)?, SystemClock.now());
     let earlier = match &args.continues {
         Some(id) => Some(find::goal(context, id).await?),
@@ -46,4 +46,27 @@ pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, 
     }
     let foreground = Foreground { context, state, agents: draft.agents, format: args.format };
     foreground.drive(Beginning::New(Box::new(draft.goal))).await
+}
+
+/// What the arguments ask for. The prompt may come from standard input.
+fn request(run: &Run) -> Result<Request, Error> {
+    const EXAMPLE: &str = "describe the task: towline run \"fix the failing test\" --check \"cargo test\"";
+    let prompt = match run.prompt.as_slice() {
+        [] => None,
+        given => Some(words(given, "prompt").map_err(|failure| failure.hint(EXAMPLE))?),
+    };
+    Ok(Request {
+        prompt,
+        file: run.file.clone(),
+        checks: run.check.clone(),
+        agents: run.agent.clone(),
+        model: run.model.clone(),
+        budget: run.budget.clone(),
+        base: run.base.clone(),
+        include_dirty: run.include_dirty,
+        in_place: run.in_place,
+        allow_large: run.allow_large,
+        red_first: run.red_first,
+        unprotect: run.unprotect.clone(),
+    })
 }

@@ -1,16 +1,13 @@
 //! `towline show`: everything about a goal.
 
-use std::process::ExitCode;
-
 use towline_app::report::{TRUST_LEVEL, WARM, confirmed_by, goal_report};
+use towline_app::{CHANNEL, Context, Error, agents_of};
 use towline_core::{Attempt, Baseline, CheckResult, Checkout, Goal, GoalState, Origin, show_duration};
 use towline_engine::{Clock, SystemClock, is_driven};
 use towline_store::GoalRecord;
 
 use crate::args::Show;
-use crate::context::Context;
-use crate::draft::{CHANNEL, agents_of, few};
-use crate::failure::Failure;
+use crate::notices::{self, few};
 use crate::view::{
     PASSED_ONLY_WARM, Paint, clock_time, ending, in_words, speaks_to_towline, spent, spent_of_limits,
     step_lines,
@@ -24,7 +21,7 @@ use crate::{
 const EVIDENCE: usize = 12;
 
 /// Shows a goal.
-pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(context: &Context, args: Show) -> Result<(), Error> {
     let found = find::goal(context, &args.id).await?;
     let record = &found.record;
     if args.json {
@@ -32,7 +29,7 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
             Layout::Pretty,
             &goal_report(record, &found.state.home, SystemClock.now()),
         );
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let paint = Paint::for_stdout(context);
     let print = |line: &str| output::fitted(line).iter().for_each(output::print_or_exit);
@@ -70,11 +67,12 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<ExitCode, Failu
         attempt_lines(paint, attempt, is_last).iter().for_each(|line| print(line));
     }
     // The way out may need the agent's settings; a configuration that is broken by now does not hide the goal.
-    let settings = agents_of(context, &record.goal).ok();
-    let first = record.goal.agents.first().and_then(|name| settings.as_ref()?.get(name));
+    let found_agents = agents_of(context, &record.goal).ok();
+    found_agents.iter().for_each(|found| notices::print(&found.notices));
+    let first = record.goal.agents.first().and_then(|name| found_agents.as_ref()?.agents.get(name));
     let driven = is_driven(&found.state.home, record.lease.as_ref());
     step_lines(record, driven, first).iter().for_each(|line| print(line));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The result of the checks before any work, and whether the checks are still the same.

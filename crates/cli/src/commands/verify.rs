@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use towline_app::Verified;
+use towline_app::{Context, Error, RecheckStep, Verified};
+use towline_check::Progress;
 use towline_core::Verdict;
 
-use crate::commands::{STOPPED, recheck};
-use crate::context::Context;
-use crate::failure::Failure;
+use crate::commands::STOPPED;
+use crate::commands::foreground::{Interrupt, Interrupts, suspend};
 use crate::output::{self, Layout};
-use crate::view::Paint;
+use crate::view::{Detail, Paint, Story};
 
 /// Run a goal's checks again.
 #[derive(Debug, clap::Args)]
@@ -24,9 +24,9 @@ pub(crate) struct Verify {
 }
 
 /// Runs the checks in a clean checkout of the candidate.
-pub(crate) async fn run(context: &Context, args: Verify) -> Result<ExitCode, Failure> {
-    let show = recheck::show(context, args.json);
-    let Some(verified) = towline_app::verify(context, &args.id, recheck::stopped(), show).await? else {
+pub(crate) async fn run(context: &Context, args: Verify) -> Result<ExitCode, Error> {
+    let show = show_checks(context, args.json);
+    let Some(verified) = towline_app::verify(context, &args.id, stopped(), show).await? else {
         return Ok(ExitCode::from(STOPPED));
     };
     if args.json {
@@ -63,5 +63,40 @@ fn conclude(paint: Paint, verified: &Verified) {
     }
     if !then.met() && now.met() {
         output::print_or_exit(format_args!("  to continue it: towline retry {id}"));
+    }
+}
+
+/// Ends when a person wants the checks to stop. Signals are caught from the first poll on: before, Ctrl-C ends the program.
+pub(super) async fn stopped() {
+    let Ok(mut interrupts) = Interrupts::listen() else { return std::future::pending().await };
+    while interrupts.next().await == Interrupt::Suspend {
+        suspend();
+    }
+    output::eprint(format_args!("stopping the checks"));
+}
+
+/// Shows how the checks go to a person; to a program nothing.
+pub(super) fn show_checks(context: &Context, json: bool) -> impl FnMut(RecheckStep) {
+    let paint = Paint::for_stdout(context);
+    let story = Story::new(paint, Detail::Short);
+    move |step| match step {
+        _ if json => {}
+        RecheckStep::MovedOn { into } => output::print(format_args!(
+            "`{into}` has moved on since the goal began: what was proven is not what would be merged.\n\
+             The checks run on the merge first:"
+        )),
+        RecheckStep::Checking { goal, commit } => output::print(format_args!(
+            "checks of goal {} on {}, in a clean checkout:",
+            goal.short(),
+            commit.short()
+        )),
+        // A recheck runs in a clean checkout from the start.
+        RecheckStep::Check(Progress::Confirming | Progress::Adopted { .. }, _) => {}
+        RecheckStep::Check(Progress::Started { name, .. }, _) => {
+            output::print(paint.dim(&format!("  … {}", output::brief(&name))));
+        }
+        RecheckStep::Check(Progress::Finished { result }, goal) => {
+            story.check(&result, goal).iter().for_each(output::print);
+        }
     }
 }

@@ -1,33 +1,41 @@
-//! A person who watches a goal, whichever process runs it: what they see, and what they type.
+//! A person or a program that watches a goal, whichever process runs it: what is shown, and what is typed.
 
 use std::sync::Arc;
 
 use tokio::time::{Interval, MissedTickBehavior};
-use towline_app::{Notifier, Steering};
-use towline_core::{Envelope, Event, GoalId, Phase};
+use towline_app::{Context, Notifier, Steering};
+use towline_core::{Envelope, Event, GoalId, Phase, Seq};
+use towline_engine::{Home, LiveMessage};
 use towline_store::{GoalRecord, Store};
 
-use crate::commands::screen::{Change, Screen};
-use crate::commands::typing::Typing;
-use crate::output;
-use crate::view::TICK;
+use crate::args::RunFormat;
+use crate::commands::foreground::suspend;
+use crate::commands::typing::{Echo, Typing};
+use crate::output::{self, Layout};
+use crate::view::{LastLine, Live, TICK, how_to_answer};
 
-/// The ways to reach the person who watches a goal.
+/// How many events of a goal that is resumed are searched for tools that still run.
+const RECALLED: usize = 1_000;
+
+/// The ways to reach whoever watches a goal.
 pub(super) struct Watching {
-    pub(super) screen: Screen,
     goal: GoalId,
     store: Arc<dyn Store>,
+    format: RunFormat,
+    /// What a person sees; none if the output is for a program.
+    live: Option<Live>,
     typing: Typing,
     /// Only for the process that runs the goal.
     notifier: Option<Notifier>,
     ticks: Interval,
-    is_watched: bool,
 }
 
 impl Watching {
     /// Nothing is shown yet.
     pub(super) fn new(
-        screen: Screen,
+        context: &Context,
+        home: &Home,
+        format: RunFormat,
         goal: GoalId,
         store: Arc<dyn Store>,
         steering: Steering,
@@ -35,32 +43,59 @@ impl Watching {
     ) -> Self {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let is_watched = matches!(screen, Screen::Story(_)) && output::is_terminal();
-        let typing = Typing::new(goal, Arc::clone(&store), steering, screen.echo());
-        Self { screen, goal, store, typing, notifier, ticks, is_watched }
+        let live = (!format.json && !format.events).then(|| Live::new(context, home.clone()));
+        let has_block = live.as_ref().is_some_and(Live::has_block);
+        let echo = if has_block { Echo::View } else { Echo::Terminal };
+        let typing = Typing::new(goal, Arc::clone(&store), steering, echo);
+        Self { goal, store, format, live, typing, notifier, ticks }
     }
 
-    /// Shows the state of a goal that existed before.
+    /// Shows the state of a goal that existed before. What cannot be read is not shown.
     pub(super) async fn begin(&mut self, before: Option<&GoalRecord>) {
         if let Some(before) = before {
             self.typing.follow(&before.state.phase).await;
-            self.screen.look(&self.typing);
-            self.screen.go_on(before);
-            self.screen.recall(before, &self.store).await;
+            self.look_at_screen();
+            if let Some(live) = &mut self.live {
+                live.print(&format!("goal {}  {}", self.goal.short(), output::brief(&before.goal.title)));
+                live.go_on(before);
+                let after = Seq(before.last_seq.0.saturating_sub(RECALLED as u64));
+                live.recall(&self.store.events(self.goal, after, RECALLED).await.unwrap_or_default());
+            } else {
+                print_open_question(self.goal, &before.state.phase);
+            }
         }
-        self.screen.know(self.goal, &self.store).await;
+        self.know().await;
     }
 
     /// Shows an event.
     pub(super) async fn take(&mut self, event: &Envelope) {
-        if let Event::PhaseChanged { phase } = &event.event {
+        let phase = match &event.event {
+            Event::PhaseChanged { phase } => Some(phase),
+            _ => None,
+        };
+        if let Some(phase) = phase {
             // Before it is shown: what is typed from then on is an answer.
             self.typing.follow(phase).await;
-            self.screen.know(self.goal, &self.store).await;
+            self.know().await;
             self.notify(phase).await;
         }
-        self.screen.look(&self.typing);
-        self.screen.show(event);
+        self.look_at_screen();
+        if let Some(live) = &mut self.live {
+            return live.show(event);
+        }
+        if self.format.events {
+            output::print_json(Layout::Line, event);
+        }
+        phase.into_iter().for_each(|phase| print_open_question(self.goal, phase));
+    }
+
+    /// Takes over what is stored about the goal, where that is shown. What cannot be read is not shown.
+    async fn know(&mut self) {
+        if let Some(live) = self.live.as_mut().filter(|live| live.has_block())
+            && let Ok(record) = self.store.load(self.goal).await
+        {
+            live.know(&record);
+        }
     }
 
     async fn notify(&mut self, phase: &Phase) {
@@ -71,9 +106,24 @@ impl Watching {
         }
     }
 
+    /// Shows the message that the agent is writing.
+    pub(super) fn write(&mut self, message: LiveMessage) {
+        if let Some(live) = &mut self.live {
+            live.write(message.text);
+        }
+    }
+
+    /// Prints a line beside the events.
+    pub(super) fn print(&mut self, text: &str) {
+        match &mut self.live {
+            Some(live) => live.print(text),
+            None => output::eprint(format_args!("{text}")),
+        }
+    }
+
     /// Waits until it is time to look at the screen and the keyboard; forever without a screen.
     pub(super) async fn tick(&mut self) {
-        if !self.is_watched {
+        if self.live.is_none() || !output::is_terminal() {
             std::future::pending::<()>().await;
         }
         self.ticks.tick().await;
@@ -81,26 +131,44 @@ impl Watching {
 
     /// Draws what has changed, and passes on what was typed.
     pub(super) async fn look(&mut self) {
-        if self.screen.look(&self.typing) == Change::BackInFront {
-            self.screen.ask_again(self.goal);
+        let is_back = self.look_at_screen();
+        if let Some(live) = self.live.as_mut().filter(|_| is_back) {
+            live.ask_again(self.goal);
         }
         // Without a view there is nothing to type into.
         while let Some(typed) = self.typing.line() {
             if let Err(wrong) = self.typing.send(&typed).await {
-                self.screen.print(&output::brief(&wrong));
+                self.print(&output::brief(&wrong));
             }
         }
+    }
+
+    /// Takes note of whose the screen is. Returns whether it is ours again, with who knows what on it.
+    fn look_at_screen(&mut self) -> bool {
+        let Some(live) = &mut self.live else { return false };
+        let now = if output::is_in_front() { LastLine::Lives } else { LastLine::Foreign };
+        let before = live.look(now, self.typing.prompt());
+        (before, now) == (LastLine::Foreign, LastLine::Lives)
     }
 
     /// Rests until the shell lets us continue, with the terminal as it was.
     pub(super) fn suspend(&mut self) {
         self.typing.release();
-        self.screen.suspend();
+        self.live.iter_mut().for_each(Live::step_aside);
+        suspend();
     }
 
     /// Leaves the screen for good, and returns the notifier.
     pub(super) fn finish(self) -> Option<Notifier> {
-        self.screen.finish();
+        self.live.into_iter().for_each(Live::finish);
         self.notifier
+    }
+}
+
+/// Prints the question that a run waits for, for output without a view.
+fn print_open_question(goal: GoalId, phase: &Phase) {
+    if let Phase::Blocked { .. } = phase {
+        let command = how_to_answer(goal, None);
+        output::eprint(format_args!("waiting for an answer; see `towline questions`, then: {command}"));
     }
 }

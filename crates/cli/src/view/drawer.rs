@@ -153,7 +153,7 @@ fn take_away_before_a_panic_speaks() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::line::Tone;
+    use crate::view::Tone;
 
     const SIZE: Size = Size { width: 20, height: 10 };
 

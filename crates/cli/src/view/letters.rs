@@ -1,6 +1,6 @@
 //! The signs that the screen is drawn with: fine ones, or plain ASCII where a terminal may not have them.
 
-use crate::context::Context;
+use towline_app::Context;
 
 /// Which signs a terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

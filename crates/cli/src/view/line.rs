@@ -5,23 +5,8 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::Paint;
+use super::{Paint, Tone};
 use crate::output::{COLOURS, printable};
-
-/// How a piece of a line is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
-    /// As it is.
-    Plain,
-    /// What the eye should find first.
-    Bold,
-    /// What matters less.
-    Dim,
-    Good,
-    Bad,
-    /// What a person should look at.
-    Warn,
-}
 
 /// A line that stays on its line: nothing in it moves a cursor, and it can be cut to any width.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -81,15 +66,7 @@ impl Line {
 
     /// The text in its colours.
     pub(crate) fn painted(&self, paint: Paint) -> String {
-        let piece = |(tone, text): &(Tone, String)| match tone {
-            Tone::Plain => text.clone(),
-            Tone::Bold => paint.bold(text),
-            Tone::Dim => paint.dim(text),
-            Tone::Good => paint.good(text),
-            Tone::Bad => paint.bad(text),
-            Tone::Warn => paint.warn(text),
-        };
-        self.pieces.iter().map(piece).collect()
+        self.pieces.iter().map(|(tone, text)| paint.with(*tone, text)).collect()
     }
 }
 
@@ -98,8 +75,16 @@ pub(crate) fn columns(text: &str) -> usize {
     text.width()
 }
 
+/// A text in at most so many columns, with a mark where it was cut.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    format!("{}…", start_of(text, width.saturating_sub(1)))
+}
+
 /// As much of the beginning of a text as fits so many columns.
-pub(crate) fn start_of(text: &str, width: usize) -> &str {
+fn start_of(text: &str, width: usize) -> &str {
     let mut left = width;
     for (at, c) in text.char_indices() {
         match left.checked_sub(c.width().unwrap_or(0)) {

@@ -8,6 +8,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use towline_app::Context;
 use towline_core::{Envelope, Event, Phase, QuestionNo};
 use towline_engine::{Clock, Home, SystemClock};
 use towline_process::Stream;
@@ -17,9 +18,8 @@ use super::asking::AnswerBy;
 use super::board::{Board, Canvas};
 use super::drawer::{Drawer, Size};
 use super::letters::Letters;
-use super::line::{Line, Tone, columns};
-use super::{Detail, Paint, Story};
-use crate::context::Context;
+use super::line::{Line, columns};
+use super::{Detail, Paint, Story, Tone};
 use crate::output;
 
 /// How often the run looks at the screen.
@@ -115,6 +115,10 @@ impl Live {
         self.block.is_some()
     }
 
+    fn board(&mut self) -> Option<&mut Board> {
+        self.block.as_mut()?.board.as_mut()
+    }
+
     /// Takes over what is stored about the goal.
     pub(crate) fn know(&mut self, record: &GoalRecord) {
         if let Some(block) = &mut self.block {
@@ -138,9 +142,7 @@ impl Live {
     /// Reads earlier events without printing them again, so that a tool that still runs is shown.
     pub(crate) fn recall(&mut self, events: &[Envelope]) {
         for envelope in events {
-            if let Some(board) = self.block.as_mut().and_then(|block| block.board.as_mut()) {
-                board.follow(envelope);
-            }
+            self.board().into_iter().for_each(|board| board.follow(envelope));
             self.story.recall(envelope);
         }
     }
@@ -150,9 +152,7 @@ impl Live {
         if let Event::PhaseChanged { phase } = &envelope.event {
             self.enter(phase);
         }
-        if let Some(board) = self.block.as_mut().and_then(|block| block.board.as_mut()) {
-            board.follow(envelope);
-        }
+        self.board().into_iter().for_each(|board| board.follow(envelope));
         for text in self.story.lines(envelope) {
             self.print(&text);
         }
@@ -161,7 +161,7 @@ impl Live {
 
     /// Shows the message that the agent is writing, as far as it has come; an empty one is over.
     pub(crate) fn write(&mut self, text: String) {
-        if let Some(board) = self.block.as_mut().and_then(|block| block.board.as_mut()) {
+        if let Some(board) = self.board() {
             board.write(text);
         }
         self.draw();

@@ -1,8 +1,8 @@
 //! Colours, where they are wanted.
 
 use owo_colors::{OwoColorize, Style};
+use towline_app::Context;
 
-use crate::context::Context;
 use crate::output;
 
 /// Whether and how text is coloured.
@@ -11,6 +11,21 @@ pub(crate) enum Paint {
     Colour,
     /// As it is.
     Plain,
+}
+
+/// How a text is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// As it is.
+    Plain,
+    /// What the eye should find first.
+    Bold,
+    /// What matters less.
+    Dim,
+    Good,
+    Bad,
+    /// What a person should look at.
+    Warn,
 }
 
 impl Paint {
@@ -31,34 +46,38 @@ impl Paint {
     }
 
     pub(crate) fn good(self, text: &str) -> String {
-        self.with(text, Style::new().green())
+        self.with(Tone::Good, text)
     }
 
     pub(crate) fn bad(self, text: &str) -> String {
-        self.with(text, Style::new().red())
+        self.with(Tone::Bad, text)
     }
 
-    /// What a person should look at.
     pub(crate) fn warn(self, text: &str) -> String {
-        self.with(text, Style::new().yellow())
+        self.with(Tone::Warn, text)
     }
 
-    /// What matters less.
     pub(crate) fn dim(self, text: &str) -> String {
-        self.with(text, Style::new().dimmed())
+        self.with(Tone::Dim, text)
     }
 
     pub(crate) fn bold(self, text: &str) -> String {
-        self.with(text, Style::new().bold())
+        self.with(Tone::Bold, text)
     }
 
     /// Whatever the text is made of, the colours are the only orders in it.
-    fn with(self, text: &str, style: Style) -> String {
+    pub(crate) fn with(self, tone: Tone, text: &str) -> String {
         let text = output::printable(text);
-        match self {
-            Self::Colour => text.style(style).to_string(),
-            Self::Plain => text,
-        }
+        let style = match tone {
+            _ if self == Self::Plain => return text,
+            Tone::Plain => return text,
+            Tone::Bold => Style::new().bold(),
+            Tone::Dim => Style::new().dimmed(),
+            Tone::Good => Style::new().green(),
+            Tone::Bad => Style::new().red(),
+            Tone::Warn => Style::new().yellow(),
+        };
+        text.style(style).to_string()
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use towline_core::{ToolKind, ToolStatus, ToolUse, show_duration};
 
 use super::Paint;
-use super::line::{columns, start_of};
+use super::line::cut;
 use crate::output::{brief, printable};
 
 /// The least duration of a call that is printed.
@@ -113,11 +113,7 @@ fn reason(tool: &ToolUse) -> Option<String> {
         ToolKind::Execute => lines.next_back(),
         _ => lines.next(),
     };
-    let line = printable(line?);
-    if columns(&line) <= REASON {
-        return Some(line);
-    }
-    Some(format!("{}…", start_of(&line, REASON)))
+    Some(cut(&printable(line?), REASON))
 }
 
 #[cfg(test)]

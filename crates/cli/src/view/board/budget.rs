@@ -8,7 +8,8 @@ use towline_store::GoalRecord;
 
 use super::Board;
 use super::lines::{Canvas, ticking};
-use crate::view::line::{Line, Tone};
+use crate::view::Tone;
+use crate::view::line::Line;
 
 /// How many columns a bar has.
 const BAR: usize = 10;

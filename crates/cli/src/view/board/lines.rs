@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use towline_core::{AttemptNo, Phase, StopWhy, Stopping};
 
 use super::{Board, RunningCheck};
-use crate::view::line::{Line, Tone, columns, wrapped};
+use crate::view::line::{Line, columns, wrapped};
 use crate::view::tools::{named, sign};
-use crate::view::{clock_time, how_to_answer};
+use crate::view::{Tone, clock_time, how_to_answer};
 
 /// A screen with fewer columns gets one line.
 const NARROW: usize = 40;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use towline_core::{
     AgentName, Ask, Attempt, AttemptNo, Axis, Budget, Check, CheckKind, CheckResult, Commit,
-    EscalationReason, FailureReason, MicroUsd, Origin, PlanEntry, Question, QuestionNo, SessionId,
-    SessionStarted, Source, StopWhy, Stopping, Timeout, Tokens, ToolKind, ToolStatus, ToolUse, Usage,
-    Verdict, WorkspaceBinding, WorkspaceSpec,
+    EscalationReason, FailureReason, MicroUsd, PlanEntry, Question, QuestionNo, SessionId, SessionStarted,
+    Source, StopWhy, Stopping, Timeout, Tokens, ToolKind, ToolStatus, ToolUse, Usage, Verdict,
+    WorkspaceBinding,
 };
 
 use super::*;
@@ -29,43 +29,20 @@ fn check(name: &str, run: &str) -> Check {
 }
 
 fn goal() -> Goal {
-    Goal {
-        id: "01932f6e-7c00-7abc-8def-0123456789ab".parse().expect("a goal id"),
-        title: "Make the greeting polite".into(),
-        prompt: "Make the greeting polite.".into(),
-        checks: vec![check("tests", "cargo test --workspace"), check("lint", "cargo clippy")],
-        budget: Budget {
-            usd: Some(MicroUsd(5_000_000)),
-            wall: Some(Duration::from_secs(4 * 3_600)),
-            ..Budget::default()
-        },
-        agents: vec![AgentName::new("claude")],
-        model: None,
-        protect: Vec::new(),
-        unprotect: Vec::new(),
-        workspace: WorkspaceSpec {
-            repository: "/repository".into(),
-            mode: towline_core::WorkspaceMode::Clone,
-            base: Commit::new("base"),
-            setup: Vec::new(),
-            copy: Vec::new(),
-            generated: Vec::new(),
-            pass_env: Vec::new(),
-            warm: Vec::new(),
-            confirm: towline_core::Confirm::Clean,
-            git: None,
-        },
-        briefing: true,
-        baseline: towline_core::BaselineMode::Off,
-        sessions: BTreeMap::new(),
-        accounts: BTreeMap::new(),
-        continues: None,
-        agent_settings: BTreeMap::new(),
-        labels: Vec::new(),
-        metadata: BTreeMap::new(),
-        origin: Origin { channel: "cli".into(), thread: None, by: None },
-        created_at: at(0),
-    }
+    let budget = Budget {
+        usd: Some(MicroUsd(5_000_000)),
+        wall: Some(Duration::from_secs(4 * 3_600)),
+        ..Budget::default()
+    };
+    serde_json::from_value(serde_json::json!({
+        "id": "01932f6e-7c00-7abc-8def-0123456789ab", "title": "Make the greeting polite",
+        "prompt": "Make the greeting polite.", "budget": budget, "agents": ["claude"], "model": null,
+        "checks": [check("tests", "cargo test --workspace"), check("lint", "cargo clippy")], "protect": [],
+        "workspace": {"repository": "/repository", "base": "base", "setup": [], "copy": []},
+        "briefing": true, "baseline": "off", "labels": [], "metadata": {},
+        "origin": {"channel": "cli", "thread": null, "by": null}, "created_at": at(0),
+    }))
+    .expect("a goal")
 }
 
 fn workspace() -> WorkspaceBinding {
