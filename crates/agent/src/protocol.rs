@@ -32,6 +32,11 @@ pub trait Agent: Send + Sync {
     /// require it.
     fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String>;
 
+    /// Whether the session that a person opens has the MCP servers of the settings.
+    fn interactive_has_mcp(&self) -> bool {
+        false
+    }
+
     /// The command that opens a conversation for a person at a terminal; `None` if the agent has no screen of its own, or
     /// does not find its conversations there.
     fn interactive(

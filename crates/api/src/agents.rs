@@ -57,6 +57,9 @@ pub struct AgentFacts {
     pub command: Vec<String>,
     /// The file of the program.
     pub path: Option<String>,
+    /// Why the program cannot be started.
+    #[serde(default)]
+    pub problem: Option<String>,
     /// The version that it reports.
     pub version: Option<String>,
     /// The versions that Towline is tested with.

@@ -387,7 +387,7 @@ fn has_empty_submodules(repository: &str, mode: WorkspaceMode, setup: &[String])
 
 /// The notice that none of these patterns protects one of these files. What is always protected does not count, and a section
 /// of a file is there or not whatever the list of files has.
-fn protects_nothing(protect: &[String], files: &[String]) -> Result<Option<Notice>, Error> {
+pub(crate) fn protects_nothing(protect: &[String], files: &[String]) -> Result<Option<Notice>, Error> {
     let patterns: Vec<String> =
         protect.iter().filter(|pattern| protects_more_than_always(&[(*pattern).clone()])).cloned().collect();
     let protected = Protect::of(&patterns, &[])?;

@@ -33,6 +33,8 @@ pub struct SessionCommand {
     pub environment: BTreeMap<String, String>,
     /// The goal's workspace.
     pub directory: PathBuf,
+    /// MCP servers of the settings that the session does not have.
+    pub without_mcp: Vec<String>,
 }
 
 /// A goal that a person works on.
@@ -96,7 +98,8 @@ fn planned(
     environment.insert(GOAL_VARIABLE.to_owned(), goal.id.to_string());
     let (agent, session) = (name.clone(), session.native_id.clone());
     let directory = PathBuf::from(&workspace.path);
-    Ok(SessionCommand { agent, session, argv, typed, environment, directory })
+    let without_mcp = settings.mcp.keys().filter(|_| !kind.interactive_has_mcp()).cloned().collect();
+    Ok(SessionCommand { agent, session, argv, typed, environment, directory, without_mcp })
 }
 
 /// Pauses the goal where it is under way, waits until nothing of it runs, and holds it for a person.
@@ -184,7 +187,8 @@ mod tests {
         let text = "agents.plain = { kind = \"command\", command = [\"aider\"] }\n\
                     [agents.unset]\nkind = \"claude\"\ncommand = [\"claude\"]\n\
                     mcp.docs = { url = \"http://x\", headers.A = \"${UNSET}\" }\n\
-                    [agents.claude.mcp.docs]\nurl = \"http://x\"\nheaders.A = \"${MY_TOKEN}\"\n";
+                    [agents.claude.mcp.docs]\nurl = \"http://x\"\nheaders.A = \"${MY_TOKEN}\"\n\
+                    [agents.codex.mcp.docs]\ncommand = [\"docs\"]\n";
         let content = LayerContent::Toml(text.to_owned());
         let layer = Layer { name: LayerName::User("config.toml".into()), content };
         let config = towline_config::load(&[layer]).expect("loads").config;
@@ -246,6 +250,14 @@ mod tests {
             let names: Vec<&str> = command.environment.keys().map(String::as_str).collect();
             assert_eq!(names, ["HOME", "OPENAI_API_KEY", GOAL_VARIABLE]);
             assert!(!typed(&command).contains("secret"), "{}", typed(&command));
+        }
+    }
+
+    #[test]
+    fn mcp_servers_that_a_session_does_not_get_are_known() {
+        for (agent, without) in [("claude", &[][..]), ("codex", &["docs".to_owned()])] {
+            let command = plan(&record(Phase::Queued, Some((agent, "/w")))).expect("a command");
+            assert_eq!(command.without_mcp, without, "{agent}");
         }
     }
 

@@ -107,7 +107,10 @@ impl Error {
                 _ => ErrorKind::Internal,
             },
             Self::Engine(
-                EngineError::Busy { .. } | EngineError::Illegal { .. } | EngineError::PlaceTaken { .. },
+                EngineError::Busy { .. }
+                | EngineError::Entered { .. }
+                | EngineError::Illegal { .. }
+                | EngineError::PlaceTaken { .. },
             ) => ErrorKind::Usage,
             Self::Engine(EngineError::StopUnrecorded { request: "pause", .. }) => ErrorKind::Paused,
             Self::Engine(EngineError::StopUnrecorded { .. }) => ErrorKind::Cancelled,
@@ -204,6 +207,7 @@ fn engine_hint(error: &EngineError) -> Option<Hint> {
             [("see that goal", Action::Show(*by))].into()
         }
         EngineError::Busy { goal } => [("follow it", Action::Follow(*goal))].into(),
+        EngineError::Entered { .. } => "leave that session first; nothing was changed".into(),
         EngineError::PlaceTaken { goal, .. } => {
             [("wait for it", Action::Follow(*goal)), ("or end it", Action::Cancel(*goal))].into()
         }

@@ -51,6 +51,7 @@ pub async fn diagnose(context: &Context) -> Diagnosis {
     let agents = agents::look(context, &inspection, frames::count(&stored).await);
     let (git, processes): (Section<GitFacts>, Section<ProcessesFacts>) =
         (git::look(context), processes::look());
+    let protect = git::protect_rows(context, &inspection.config.protect);
     Diagnosis {
         agents: agents.facts.agents,
         frames_not_understood: agents.facts.frames_not_understood,
@@ -60,7 +61,7 @@ pub async fn diagnose(context: &Context) -> Diagnosis {
         processes: processes.facts,
         sections: vec![
             ("agents", agents.rows),
-            ("git", git.rows),
+            ("git", git.rows.into_iter().chain(protect).collect()),
             ("store", store.rows),
             ("configuration", configuration.rows),
             ("processes", processes.rows),
@@ -128,5 +129,5 @@ fn look_at_line(context: &Context, agent: &Configured<'_>, frames: &[FrameFacts]
 async fn stored(context: &Context) -> Result<Stored, Error> {
     let Some(state) = context.existing_state()? else { return Ok(Stored::default()) };
     let records = load_all(state.store.as_ref(), Listing::all()).await?.records;
-    Ok(Stored { records, store: Some(state.store) })
+    Ok(Stored::here(context, records, state.store))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use towline_api::{MergeReport, PushReport, VerdictReport};
-use towline_core::{Commit, Event, GoalId, Phase, Verdict};
+use towline_core::{Commit, Event, Goal, GoalId, Phase, Verdict};
 use towline_engine::{Home, LeaseGuard, Recheck, must_be_alone, workspace_of};
 use towline_store::{GoalRecord, Store};
 use towline_workspace::{
@@ -79,7 +79,8 @@ pub async fn merge(
     refuse_unfinished(&found.record, request.unproven, Taking::Merge)?;
     if request.dry_run {
         let work = Work::of(&found.state.home, &found.record)?;
-        let plan = work.plan(&found.record, request)?;
+        let start = started_from(found.state.store.as_ref(), &found.record.goal).await;
+        let plan = work.plan(&found.record, &start, request)?;
         return Ok(Some(outcome(request, &found.record, &work, &plan, None)));
     }
     let goal = found.record.goal.id;
@@ -110,7 +111,8 @@ async fn merge_held(
     let goal = record.goal.id;
     refuse_unfinished(&record, request.unproven, Taking::Merge)?;
     let work = &Work::of(&place.home, &record)?;
-    let mut plan = work.plan(&record, request)?;
+    let start = started_from(place.store.as_ref(), &record.goal).await;
+    let mut plan = work.plan(&record, &start, request)?;
     place.must_be_alone(&record, &plan).await?;
     work.publish(&record)?;
     if plan.after.is_none() {
@@ -180,14 +182,13 @@ impl Work {
         Ok(self.own.publish(&self.candidate, &format!("refs/towline/{}/published", record.goal.id))?)
     }
 
-    fn plan(&self, record: &GoalRecord, request: &Merge) -> Result<MergePlan, Error> {
+    fn plan(&self, record: &GoalRecord, base: &Commit, request: &Merge) -> Result<MergePlan, Error> {
         let into = request.into.as_deref();
         let own = record.state.workspace.as_ref().and_then(|workspace| workspace.branch.as_deref());
         if into.is_some() && into == own {
             return Err(Error::usage("this is the goal's own branch")
                 .hint([("name a branch of yours", Action::GiveBranch)]));
         }
-        let base = &record.goal.workspace.base;
         let request =
             MergeRequest { candidate: &self.candidate, base, into, message: "", style: request.style };
         self.repository.plan_merge(&request).map_err(|error| explained(error, record, self))
@@ -227,6 +228,19 @@ fn unproven_candidate(home: &Home, record: &GoalRecord) -> Result<Commit, Error>
     let protect = Protect::of_candidate(&record.goal)?;
     let workspace = workspace.with_message(record.goal.commit_message(&last.text));
     Ok(workspace.candidate(last.n.get(), &protect)?.commit)
+}
+
+/// The commit of the user's that the work started from. A goal that continues an unmerged one has that one's work below
+/// its own.
+async fn started_from(store: &dyn Store, goal: &Goal) -> Commit {
+    let (mut base, mut continues) = (goal.workspace.base.clone(), goal.continues.clone());
+    while let Some(continued) = continues
+        && let Ok(earlier) = store.load(continued.goal).await
+        && earlier.state.candidate.as_ref() == Some(&base)
+    {
+        (base, continues) = (earlier.goal.workspace.base, earlier.goal.continues);
+    }
+    base
 }
 
 /// How the user takes a goal's work.

@@ -109,7 +109,7 @@ fn about_the_work(record: &GoalRecord) -> Vec<NextStep> {
     match (&record.state.phase, &record.state.merged) {
         _ if record.goal.workspace.mode.is_in_place() => {
             steps.push(step("the work is in", path));
-            steps.push(step("undo it", Action::Restore(goal)));
+            steps.extend((!record.state.restored).then(|| step("undo it", Action::Restore(goal))));
         }
         (Phase::Done | Phase::Unproven, Some(_)) => steps.push(step("remove the goal", Action::Remove(goal))),
         (Phase::Done, None) => steps.push(step("merge it", Action::Merge(goal))),

@@ -44,19 +44,20 @@ fn notification(
     let title = shown(&goal.title);
     let question = state.open_question().map(|question| shown(&question.ask.title()));
     let reason = phase.reason().map(|reason| shown(&reason));
+    let why = shown(&state.why(phase));
     let until = phase.until().map(|until| until.to_string());
-    let because =
-        |words: &Option<String>| words.as_ref().map_or_else(String::new, |words| format!(": {words}"));
     let (kind, text) = match phase {
-        Phase::Blocked { .. } => ("needs_you", format!("{title} needs an answer{}", because(&question))),
-        Phase::Escalated { .. } => ("needs_you", format!("{title} needs you{}", because(&reason))),
+        Phase::Blocked { .. } => {
+            ("needs_you", format!("{title} needs an answer: {}", question.as_deref().unwrap_or_default()))
+        }
+        Phase::Escalated { .. } => ("needs_you", format!("{title} needs you{why}")),
         Phase::Limited { .. } => {
             let until = until.clone().unwrap_or_default();
             ("limited", format!("{title} waits for the provider's quota until {until}"))
         }
         Phase::Done => ("done", format!("{title} is done")),
         Phase::Unproven => ("unproven", format!("{title} ended, and has no checks to prove it")),
-        Phase::Failed { .. } => ("failed", format!("{title} failed{}", because(&reason))),
+        Phase::Failed { .. } => ("failed", format!("{title} failed{why}")),
         _ => return None,
     };
     Some(Notification {

@@ -1,11 +1,13 @@
 //! Removing goals with everything that belongs to them, and never their work.
 
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
 
 use towline_api::{PreservedReport, RmReport};
 use towline_core::GoalId;
-use towline_engine::{Engine, RemovalError, Removed, UnmergedWork};
-use towline_store::{GoalRecord, StoreError};
+use towline_engine::{Engine, Home, RemovalError, Removed, UnmergedWork};
+use towline_store::{GoalRecord, Listing, Store, StoreError};
 
 use crate::context::{Context, State};
 use crate::error::Error;
@@ -82,12 +84,16 @@ pub async fn remove(
         state = Some(found.state);
     }
     let Some(state) = state else { return Ok(Vec::new()) };
+    let (home, store) = (state.home.clone(), Arc::clone(&state.store));
     let engine = context.engine(state)?;
     let unmerged = if force { UnmergedWork::Keep } else { UnmergedWork::Refuse };
     let mut removals = Vec::new();
     for record in records {
         let goal = record.goal.id;
         let removed = remove_one(&engine, goal, unmerged).await;
+        if removed.is_ok() {
+            remove_sample(&home, store.as_ref(), &record.goal.workspace.repository).await;
+        }
         removals.push(Removal { goal, record: Some(record), removed });
         removals.last().into_iter().for_each(&mut show);
     }
@@ -106,4 +112,18 @@ async fn is_unreadable(state: &State, goal: GoalId) -> bool {
 
 async fn remove_one(engine: &Engine, goal: GoalId, unmerged: UnmergedWork) -> Result<Removed, RemovalError> {
     engine.hold(goal).await?.remove(unmerged).await
+}
+
+/// Removes the sample project of a demo with the last goal in it.
+async fn remove_sample(home: &Home, store: &dyn Store, repository: &str) {
+    let samples = home.samples();
+    let Some(folder) = Path::new(repository).parent().filter(|folder| folder.parent() == Some(&samples))
+    else {
+        return;
+    };
+    let listing = Listing { repository: Some(repository.to_owned()), limit: 1, ..Listing::all() };
+    if store.list(&listing).await.is_ok_and(|goals| goals.is_empty()) {
+        // What cannot be removed harms nobody.
+        let _ = home.remove(folder);
+    }
 }

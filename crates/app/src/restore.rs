@@ -48,16 +48,13 @@ pub async fn restore(context: &Context, id: &str, paths: Vec<String>) -> Result<
     let engine = context.engine(found.state)?;
     let mut guard = engine.hold_place(goal).await?;
     let restored =
-        if guard.is_alive() { Err(at_work()) } else { put_back(&home, record, binding, paths).await };
+        if guard.is_alive() { Err(at_work()) } else { put_back(&home, record, binding, paths.clone()).await };
     if let Ok(restored) = &restored
         && guard.record.state.phase.is_settled()
     {
-        let text = format!(
-            "the files were restored; those they replaced are in commit {}",
-            restored.replaced.short()
-        );
-        // The files are restored even if the note cannot be recorded.
-        let _ = guard.note(Event::Notice { text }).await;
+        let (replaced, paths) = (restored.replaced.clone(), paths);
+        // The files are restored even if this cannot be recorded.
+        let _ = guard.note(Event::Restored { replaced, paths }).await;
     }
     guard.give_back().await;
     engine.close().await;

@@ -192,8 +192,12 @@ pub(crate) fn bytes(bytes: u64) -> String {
     format!("{size:.1} {}", UNITS[unit])
 }
 
-/// Rows of cells, the first of them the names of the columns, which are aligned. On a terminal that is too narrow, those
-/// columns that may go are left out, the first of them first, and the last line names them.
+/// How many columns of the last cell stay before other columns are left out.
+const LAST: usize = 16;
+
+/// Rows of cells, the first of them the names of the columns, which are aligned. On a terminal that is too narrow, the last
+/// cell is cut. If that is not enough, those columns that may go are left out, the first of them first, and the last line
+/// names them.
 pub(crate) fn table(rows: &[Vec<String>], may_go: &[&str]) -> Vec<String> {
     let mask = mask();
     let hidden = |row: &Vec<String>| row.iter().map(|cell| mask.text(cell).into_owned()).collect();
@@ -209,7 +213,9 @@ fn shaped(rows: &[Vec<String>], may_go: &[&str], room: Option<usize>) -> Vec<Str
     let mut gone = Vec::new();
     let room = room.unwrap_or(usize::MAX);
     for name in may_go {
-        let needed: usize = shown.iter().map(|column| widths[*column] + 2).sum();
+        let last = shown.last().copied().filter(|last| !may_go.contains(&heads[*last].as_str()));
+        let room_for = |column: usize| if Some(column) == last { LAST } else { usize::MAX };
+        let needed: usize = shown.iter().map(|column| widths[*column].min(room_for(*column)) + 2).sum();
         if needed <= room.saturating_add(2) {
             break;
         }
@@ -291,15 +297,15 @@ mod tests {
     }
 
     #[test]
-    fn a_table_gives_up_what_may_go_before_it_is_cut() {
-        let rows = [["ID", "KIND", "WHERE"], ["1", "日本", "here and there"]];
+    fn a_table_cuts_its_last_cell_before_it_gives_up_what_may_go() {
+        let rows = [["ID", "KIND", "WHERE"], ["1", "日本", "here and there and everywhere"]];
         let rows = rows.map(|row| row.map(str::to_owned).to_vec());
         let shaped = |room| shaped(&rows, &["KIND"], room);
-        assert_eq!(shaped(None), ["ID  KIND  WHERE", "1   日本  here and there"]);
-        assert_eq!(shaped(Some(24)), shaped(None));
+        assert_eq!(shaped(None), ["ID  KIND  WHERE", "1   日本  here and there and everywhere"]);
+        assert_eq!(shaped(Some(39)), shaped(None));
+        assert_eq!(shaped(Some(26))[1], "1   日本  here and there …");
         let gone = ["(in a wider terminal", "  also: KIND)"];
-        assert_eq!(shaped(Some(23)), ["ID  WHERE", "1   here and there", gone[0], gone[1]]);
-        assert_eq!(shaped(Some(20)), shaped(Some(23)));
+        assert_eq!(shaped(Some(25)), ["ID  WHERE", "1   here and there and e…", gone[0], gone[1]]);
         assert_eq!(shaped(Some(16))[..2], ["ID  WHERE", "1   here and th…"]);
     }
 

@@ -72,7 +72,7 @@ fn a_check_that_never_turns_green_spends_the_attempts_and_keeps_the_work() {
     let args = ["run", "never enough", "--check", "false", "--budget", "attempts=2"];
     let ran = desk.towline(args);
     assert_eq!(ran.code, Some(3), "{ran:?}");
-    assert!(ran.stdout.contains("failed: budget: attempts"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("failed: budget of 2 attempts spent"), "{}", ran.stdout);
     let goal = desk.only_goal();
     let report = desk.show(&goal);
     let expected =

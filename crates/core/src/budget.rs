@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration::{parse_duration, show_duration};
 use crate::names::{name_of, value_named};
-use crate::{MicroUsd, Tokens};
+use crate::{GoalState, MicroUsd, Phase, Tokens};
 
 /// Limits; an axis that is left out has none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +101,32 @@ impl Budget {
     }
 }
 
+impl GoalState {
+    /// A budget that is spent, in words, with what was used where that can be more.
+    pub fn spent_budget(&self, axis: Axis) -> Option<String> {
+        let (limits, usage) = (&self.budget, self.usage());
+        let counted = |limit: Option<u64>, what: &str| limit.map(|limit| format!("{limit} {what}"));
+        let (limit, used) = match axis {
+            Axis::Turns => (counted(limits.turns, "turns"), None),
+            Axis::Attempts => (counted(limits.attempts, "attempts"), None),
+            Axis::Wall => (limits.wall.map(show_duration), None),
+            Axis::Tokens => {
+                (counted(limits.tokens.map(|limit| limit.0), "tokens"), Some(usage.tokens().to_string()))
+            }
+            Axis::Usd => (limits.usd.map(|limit| limit.to_string()), Some(usage.spent().to_string())),
+            Axis::Errors => (counted(limits.errors, "errors in a row"), None),
+            Axis::Denials => (counted(limits.denials, "denials in a row"), None),
+        };
+        let used = used.map(|used| format!(" ({used})")).unwrap_or_default();
+        Some(format!("budget of {} spent{used}", limit?))
+    }
+
+    /// What follows the name of this phase of the goal on screens.
+    pub fn why(&self, phase: &Phase) -> String {
+        phase.why(|axis| self.spent_budget(axis))
+    }
+}
+
 /// One thing that is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -176,12 +202,13 @@ pub enum BudgetError {
     #[error("`{0}` is not a budget; use one of turns, attempts, wall, tokens, usd, errors, denials")]
     UnknownAxis(String),
     /// The value does not fit the axis.
-    #[error("budget `{axis}` cannot be `{value}`; write it like `{axis}={example}`")]
+    #[error("budget `{axis}` cannot be `{value}`; it takes {takes}, such as `{axis}={example}`")]
     BadValue {
         axis: Axis,
         /// What was given.
         value: String,
-        /// What it should look like.
+        /// What it takes, in words.
+        takes: &'static str,
         example: &'static str,
     },
 }
@@ -203,12 +230,19 @@ impl FromStr for BudgetChange {
 
 /// Reads an amount in the way people write it for this axis.
 fn parse_amount(axis: Axis, value: &str) -> Result<u64, BudgetError> {
-    let (parsed, example) = match axis {
-        Axis::Wall => (parse_duration(value).ok().map(|wall| wall.as_secs()), "4h"),
-        Axis::Usd => (value.parse().ok().and_then(MicroUsd::from_dollars).map(|usd| usd.0), "2.50"),
-        _ => (value.replace('_', "").parse().ok(), "5"),
+    let (parsed, takes, example) = match axis {
+        Axis::Wall => (parse_duration(value).ok().map(|wall| wall.as_secs()), "a time with its unit", "4h"),
+        Axis::Usd => (
+            value.parse().ok().and_then(MicroUsd::from_dollars).map(|usd| usd.0),
+            "an amount in dollars",
+            "2.50",
+        ),
+        axis => {
+            let example = if axis == Axis::Tokens { "2_000_000" } else { "5" };
+            (value.replace('_', "").parse().ok(), "a whole number", example)
+        }
     };
-    parsed.ok_or_else(|| BudgetError::BadValue { axis, value: value.to_owned(), example })
+    parsed.ok_or_else(|| BudgetError::BadValue { axis, value: value.to_owned(), takes, example })
 }
 
 impl fmt::Display for BudgetChange {
@@ -245,7 +279,43 @@ mod tests {
     fn wrong_budgets_are_refused_with_the_fix() {
         for text in ["attempts", "money=3", "attempts=many", "wall=4", "usd=-1", "usd=NaN"] {
             let error = text.parse::<BudgetChange>().expect_err(text).to_string();
-            assert!(error.contains("write it like") || error.contains("use one of"), "{error}");
+            assert!(
+                ["write it like", "it takes", "use one of"].iter().any(|fix| error.contains(fix)),
+                "{error}"
+            );
+        }
+        let error = "tokens=2m".parse::<BudgetChange>().expect_err("no number").to_string();
+        let wanted = "budget `tokens` cannot be `2m`; it takes a whole number, such as `tokens=2_000_000`";
+        assert_eq!(error, wanted);
+    }
+
+    #[test]
+    fn a_spent_budget_is_shown_with_its_amounts() {
+        let mut state = GoalState::new(&crate::fixtures::goal());
+        state.budget = Budget::NONE;
+        assert_eq!(state.spent_budget(Axis::Usd), None);
+        for change in ["usd=0.05", "tokens=50", "wall=4h", "attempts=3", "errors=5"] {
+            state.budget.apply(&change.parse().expect(change));
+        }
+        let mut attempt = crate::Attempt::begun(
+            crate::fixtures::goal().id,
+            crate::AttemptNo::FIRST,
+            crate::AgentName::new("a"),
+            None,
+            jiff::Timestamp::UNIX_EPOCH,
+        );
+        attempt.usage = crate::Usage { input: Tokens(61), cost: MicroUsd(60_000), ..Default::default() };
+        state.attempts.push(attempt);
+        let failed = |axis| Phase::Failed { reason: crate::FailureReason::Budget { axis } };
+        for (axis, words) in [
+            (Axis::Usd, "budget of $0.05 spent ($0.06)"),
+            (Axis::Tokens, "budget of 50 tokens spent (61)"),
+            (Axis::Wall, "budget of 4h 00m spent"),
+            (Axis::Attempts, "budget of 3 attempts spent"),
+            (Axis::Errors, "budget of 5 errors in a row spent"),
+        ] {
+            assert_eq!(state.why(&failed(axis)), format!(": {words}"));
+            assert_eq!(failed(axis).reason(), Some(format!("budget: {axis}")), "programs read this");
         }
     }
 

@@ -96,7 +96,7 @@ end_classes! {
         "nothing; a second agent in `defaults.agents` goes on meanwhile";
     ServerError, "server error", WaitsForProvider,
         "look at the provider's status page and at the network of this machine";
-    Auth, "credentials refused", HandsOver,
+    Auth, "no valid credentials", HandsOver,
         "sign in to the agent, or give it a key whose account can pay; `towline agents check NAME` shows how";
     ContextOverflow, "context full", Compacts,
         "choose a model with a larger context, or make the goal smaller";

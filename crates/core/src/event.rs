@@ -226,6 +226,13 @@ pub enum Event {
         /// The exit code of the agent's program.
         code: Option<i32>,
     },
+    /// The operator put files of a goal that works in place back as they were before it.
+    Restored {
+        /// The files that were there before, as a commit.
+        replaced: Commit,
+        /// Which ones; all of them where it names none.
+        paths: Vec<String>,
+    },
     /// Another goal continues the conversation of this one.
     Continued {
         by: GoalId,

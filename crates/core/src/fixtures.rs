@@ -523,6 +523,7 @@ pub(crate) fn incoming(stamp: Stamp, event: Event) -> Incoming {
         | Event::CompactRequested { .. }
         | Event::Entered { .. }
         | Event::Left { .. }
+        | Event::Restored { .. }
         | Event::Continued { .. }
         | Event::MessageSent { .. } => Source::Operator,
         _ => Source::Towline,

@@ -120,7 +120,7 @@ mod tests {
         let events = "created claimed dispatched prepared prepare_failed repository_gone unconfigured \
                       baseline_reached baseline_unknown attempt_started agent attempt_ended handed_over clock_ran_out check_started \
                       check_finished verdict_reached checks_failed stopped woken cancel_requested pause_requested \
-                      resume_requested answered told compact_requested entered left continued answer_delivered retry_requested checks_replaced merged \
+                      resume_requested answered told compact_requested entered left restored continued answer_delivered retry_requested checks_replaced merged \
                       published verified phase_changed clock_moved notice";
         assert_eq!(names::<Event>(Some("kind")).join(" "), events);
         let phases = "queued preparing running stopping checking sleeping limited blocked paused escalated done \

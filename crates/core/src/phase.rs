@@ -80,9 +80,13 @@ pub enum PauseReason {
     Shutdown,
 }
 
-impl fmt::Display for PauseReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(name_of(self))
+impl PauseReason {
+    /// Who asked for it, for people.
+    pub const fn by(self) -> &'static str {
+        match self {
+            Self::Operator => "by you",
+            Self::Shutdown => "by a shutdown signal",
+        }
     }
 }
 
@@ -279,11 +283,22 @@ impl Phase {
         match self {
             Self::Sleeping { reason, .. } => Some(reason.clone()),
             Self::Limited { guessed: true, .. } => Some("the reset time is a guess".to_owned()),
-            Self::Paused { reason } => Some(reason.to_string()),
+            Self::Paused { reason } => Some(name_of(reason).to_owned()),
             Self::Escalated { reason } => Some(reason.to_string()),
             Self::Failed { reason } => Some(reason.to_string()),
             _ => None,
         }
+    }
+
+    /// What follows the name on screens: the reason in words. `spent` gives the budget of an axis with what was used of it.
+    /// Programs read [`Self::reason`].
+    pub fn why(&self, spent: impl FnOnce(Axis) -> Option<String>) -> String {
+        let words = match self {
+            Self::Paused { reason } => return format!(" {}", reason.by()),
+            Self::Failed { reason: FailureReason::Budget { axis } } => spent(*axis).or_else(|| self.reason()),
+            phase => phase.reason(),
+        };
+        words.map(|words| format!(": {words}")).unwrap_or_default()
     }
 
     /// When it goes on by itself.

@@ -99,6 +99,9 @@ pub struct GoalState {
     /// When a person last opened the agent's own session in the workspace.
     #[serde(default)]
     pub entered_at: Option<Timestamp>,
+    /// Whether all files of a goal that works in place are as they were before it.
+    #[serde(default)]
+    pub restored: bool,
 }
 
 /// A summary of the conversation that the operator wants before the next prompt.
@@ -503,7 +506,8 @@ impl Attempt {
 
     /// Whether the model was asked, so that what is not reported is unknown rather than nothing.
     fn may_have_used(&self) -> bool {
-        self.turns > 0 && self.counts || self.was_answered()
+        let is_asked = self.counts || self.end == Some(End::Interrupted);
+        self.turns > 0 && is_asked || self.was_answered()
     }
 
     /// Whether the model answered. Earlier versions recorded only what was used.

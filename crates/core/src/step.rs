@@ -274,6 +274,9 @@ impl Stepper<'_> {
         match (phase, event) {
             (_, Event::Answered { question, reply, by }) => self.answer(*question, reply, *by)?,
             (_, Event::MessageSent { text }) => self.receive_message(text)?,
+            (phase, Event::Restored { paths, .. }) if phase.is_settled() => {
+                self.state.restored = paths.is_empty();
+            }
             (_, Event::CancelRequested) => self.cancel()?,
             (_, Event::PauseRequested { reason }) => self.pause(*reason)?,
             (Phase::Paused { .. }, Event::ResumeRequested) => self.resume(),

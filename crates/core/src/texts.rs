@@ -54,6 +54,7 @@ impl Event {
             | Self::ResumeRequested
             | Self::Entered { .. }
             | Self::Left { .. }
+            | Self::Restored { .. }
             | Self::Continued { .. }
             | Self::AnswerDelivered { .. }
             | Self::ChecksReplaced { .. }

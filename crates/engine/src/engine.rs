@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use towline_core::{
-    Envelope, Event, Goal, GoalId, GoalState, Illegal, Incoming, Source, Stamp, StepOutcome, step,
+    Envelope, Event, Goal, GoalId, GoalState, Illegal, Incoming, Seq, Source, Stamp, StepOutcome, step,
 };
 use towline_process::SupervisorProgram;
 use towline_store::{GoalRecord, Lease, Store, StoreError};
@@ -321,9 +321,9 @@ impl Engine {
 
     /// Takes the lease, also from an engine that is dead or does not renew it any more.
     async fn claim(&self, goal: GoalId) -> Result<Lease, EngineError> {
-        let lease = self.shared.store.load(goal).await?.lease;
+        let GoalRecord { lease, last_seq, .. } = self.shared.store.load(goal).await?;
         let lost = match &lease {
-            Some(lease) if self.is_held(lease).await? => return Err(EngineError::Busy { goal }),
+            Some(lease) if self.is_held(lease).await? => return Err(self.held(goal, last_seq).await?),
             lease => lease.as_ref().map(|lease| &lease.worker),
         };
         let now = self.shared.clock.now();
@@ -333,6 +333,15 @@ impl Engine {
             StoreError::Held { goal, .. } => EngineError::Busy { goal },
             other => other.into(),
         })
+    }
+
+    /// Who has a goal whose log ends here: a person, or an engine that may release it in a moment. Nobody else writes to
+    /// the log of a goal that a person has entered.
+    async fn held(&self, goal: GoalId, last: Seq) -> Result<EngineError, EngineError> {
+        let before = Seq(last.0.saturating_sub(1));
+        let events = self.shared.store.events(goal, before, 1).await?;
+        let is_entered = events.last().is_some_and(|last| matches!(last.event, Event::Entered { .. }));
+        Ok(if is_entered { EngineError::Entered { goal } } else { EngineError::Busy { goal } })
     }
 
     /// Whether a living engine holds this lease. The clock may have been set since it was written, or the machine was

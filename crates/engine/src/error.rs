@@ -19,6 +19,9 @@ pub enum EngineError {
     /// Another engine drives the goal.
     #[error("goal {} is driven by another towline process", goal.short())]
     Busy { goal: GoalId },
+    /// A person is in the agent's own session of the goal.
+    #[error("a person is in the session of goal {} (`towline enter`)", goal.short())]
+    Entered { goal: GoalId },
     /// Another goal is at work in the same directory.
     #[error("goal {} is at work in {folder}, and there can be only one at a time", goal.short())]
     PlaceTaken {

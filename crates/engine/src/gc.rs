@@ -254,7 +254,7 @@ fn spare_checkout(record: &GoalRecord, checkout: PathBuf) -> Spared {
     let goal = record.goal.id;
     let (phase, bytes, id) = (record.state.phase.name(), size_of(&checkout), goal.short());
     let why = format!(
-        "{phase}: its next verdict reuses or replaces this checkout ({bytes} bytes); to remove it: towline cancel {id}"
+        "it is {phase}, and its next verdict reuses or replaces this checkout ({bytes} bytes); to remove it: towline cancel {id}"
     );
     Spared { path: checkout, goal: Some(goal), why }
 }
@@ -286,7 +286,7 @@ fn reason_to_spare(home: &Home, record: &GoalRecord) -> Option<String> {
     if record.state.phase != Phase::Done {
         let phase = record.state.phase.name();
         return Some(format!(
-            "{phase}: it may go on there (towline retry {id}; or give it up: towline rm {id})"
+            "it is {phase} and may go on there (towline retry {id}; or give it up: towline rm {id})"
         ));
     }
     let repository = match repository_of(home, &record.goal) {
@@ -338,7 +338,7 @@ fn orphans(home: &Home, found: &Directories, known: &BTreeSet<GoalId>, findings:
 fn histories(found: &Directories, known: &BTreeSet<GoalId>, findings: &mut Findings) {
     for (goal, path) in found.histories.iter().filter(|(goal, _)| !known.contains(goal)) {
         let why = format!(
-            "base and candidates of a goal that was removed, which may be nowhere else; if you need none of them: rm -r '{}'",
+            "it holds base and candidates of a removed goal, which may be nowhere else; if you need none of them: rm -r '{}'",
             path.display()
         );
         findings.spared.push(Spared { path: path.clone(), goal: Some(*goal), why });

@@ -44,6 +44,11 @@ impl Home {
         self.root.join("towline.db")
     }
 
+    /// The sample projects of demos.
+    pub fn samples(&self) -> PathBuf {
+        self.root.join("demo")
+    }
+
     /// What the attempts of all goals leave, by goal.
     pub(crate) fn attempts(&self) -> PathBuf {
         self.root.join("attempts")

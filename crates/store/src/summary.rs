@@ -1,7 +1,7 @@
 //! Goals in short, and which of them to list.
 
 use jiff::Timestamp;
-use towline_core::{AgentName, GoalId, GoalState, Merge, Phase, Usage};
+use towline_core::{AgentName, FailureReason, GoalId, GoalState, Merge, Phase, Usage};
 
 use crate::{GoalRecord, Lease, Store, StoreError};
 
@@ -21,6 +21,8 @@ pub struct GoalSummary {
     pub phase: Phase,
     /// The agent that works on it, or would first.
     pub agent: Option<AgentName>,
+    /// The budget that ended it, in words.
+    pub spent: Option<String>,
     /// The number of attempts so far.
     pub attempts: usize,
     /// The usage of all attempts.
@@ -49,6 +51,7 @@ impl GoalSummary {
             in_place: goal.workspace.mode.is_in_place(),
             phase: state.phase.clone(),
             agent: working.or_else(|| goal.agents.first()).cloned(),
+            spent: spent(state),
             attempts: state.attempts.len(),
             usage: state.usage(),
             merged: state.merged.clone(),
@@ -63,6 +66,14 @@ impl GoalSummary {
 /// Whether a goal in this state has a question that can be answered.
 pub(crate) fn asks(state: &GoalState) -> bool {
     state.phase.takes_answers() && state.open_question().is_some()
+}
+
+/// The budget that ended the goal, in words.
+pub(crate) fn spent(state: &GoalState) -> Option<String> {
+    match &state.phase {
+        Phase::Failed { reason: FailureReason::Budget { axis } } => state.spent_budget(*axis),
+        _ => None,
+    }
 }
 
 /// A goal whose stored data cannot be read.

@@ -141,6 +141,7 @@ pub(crate) fn look_at(context: &Context, configured: &Configured<'_>) -> Section
         in_use: standing == Standing::InUse,
         command: settings.command.clone(),
         path: path.as_ref().map(|path| path.display().to_string()),
+        problem: path.is_none().then(|| find::missing_program(context, name, settings).0),
         version: None,
         tested: None,
         signed_in: signed_in.clone(),

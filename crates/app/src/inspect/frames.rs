@@ -7,6 +7,9 @@ use towline_api::FrameFacts;
 use towline_core::{AgentEvent, AgentName, Event, Seq};
 use towline_store::{GoalRecord, Store};
 
+use crate::context::Context;
+use crate::find;
+
 /// Of so many goals with such frames, the newest ones, the kinds are looked up.
 const GOALS: usize = 20;
 /// So many events of each are read at most.
@@ -16,10 +19,20 @@ const PAGE: usize = 500;
 /// What is stored.
 #[derive(Default)]
 pub(crate) struct Stored {
-    /// All goals, the newest first.
+    /// The goals of this repository, or all of them outside of one, the newest first.
     pub(crate) records: Vec<GoalRecord>,
     /// Where they are; none if there is nothing yet or it cannot be opened.
     pub(crate) store: Option<Arc<dyn Store>>,
+}
+
+impl Stored {
+    /// These goals, as far as they belong here.
+    pub(crate) fn here(context: &Context, mut records: Vec<GoalRecord>, store: Arc<dyn Store>) -> Self {
+        if let Some(here) = find::repository_here(context) {
+            records.retain(|record| record.goal.workspace.repository == here);
+        }
+        Self { records, store: Some(store) }
+    }
 }
 
 /// Counts them by agent.

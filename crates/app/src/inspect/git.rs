@@ -6,6 +6,7 @@ use towline_workspace::{Repository, WorkspaceError};
 use super::probe;
 use super::rows::{Mark, Row, Section};
 use crate::context::Context;
+use crate::draft::protects_nothing;
 use crate::find;
 
 /// The oldest git that has all that Towline asks of it: merging without a checkout is the newest of it.
@@ -38,6 +39,22 @@ pub(crate) fn look(context: &Context) -> Section<GitFacts> {
         rows.extend(identity_row(email.is_ok() || context.variable("GIT_AUTHOR_EMAIL").is_some()));
     }
     Section { facts, rows }
+}
+
+/// Patterns of protected paths that match no file, as after a typing error.
+pub(crate) fn protect_rows(context: &Context, patterns: &[String]) -> Vec<Row> {
+    let files = Repository::discover(&context.directory)
+        .and_then(|repository| repository.files(&repository.resolve("HEAD")?));
+    // A row of its own reports a repository that cannot be read.
+    let Ok(files) = files else { return Vec::new() };
+    let without_match = patterns.iter().filter(|pattern| {
+        protects_nothing(std::slice::from_ref(pattern), &files).is_ok_and(|notice| notice.is_some())
+    });
+    let row = |pattern: &String| {
+        let text = format!("`{pattern}` in `protect.paths` matches no file");
+        Row::new(Mark::Note, "protect", text).fix("correct it, or take it out")
+    };
+    without_match.map(row).collect()
 }
 
 fn identity_row(is_known: bool) -> Option<Row> {

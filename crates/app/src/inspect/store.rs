@@ -33,7 +33,7 @@ pub(crate) async fn look(context: &Context) -> (Section<StoreFacts>, Stored) {
             let mut rows = stored_rows(&state, &loaded.records, &mut facts);
             rows.extend(unreadable_rows(&loaded.unreadable));
             facts.unreadable = loaded.unreadable.iter().map(|goal| goal.id.to_string()).collect();
-            (rows, Stored { records: loaded.records, store: Some(state.store) })
+            (rows, Stored::here(context, loaded.records, state.store))
         }
         Ok(None) => {
             let text = format!("nothing is stored yet in {}", root.display());

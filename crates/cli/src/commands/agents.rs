@@ -19,6 +19,7 @@ use crate::view::Paint;
 const NOTHING: &str = "–";
 /// Instead of a version, where there is no program.
 const NOT_FOUND: &str = "not found";
+const NOT_EXECUTABLE: &str = "not executable";
 
 /// Lists agents, or checks one.
 pub(crate) async fn run(context: &Context, args: Agents) -> Result<ExitCode, Error> {
@@ -40,15 +41,12 @@ pub(crate) async fn run(context: &Context, args: Agents) -> Result<ExitCode, Err
 fn cells(line: &AgentLine, place: Option<usize>) -> Vec<String> {
     let facts = &line.facts;
     let or_nothing = |text: Option<&str>| output::printable(text.unwrap_or(NOTHING));
-    let program = facts.path.clone().unwrap_or_else(|| match facts.command.first() {
-        Some(program) => format!("`{program}` was not found"),
-        None => NOTHING.to_owned(),
-    });
-    // If the column with the path is left out, the version must not suggest that the agent is installed.
-    let version = if facts.path.is_none() && !facts.command.is_empty() {
-        NOT_FOUND.to_owned()
-    } else {
-        or_nothing(facts.version.as_deref())
+    let program = or_nothing(facts.path.as_deref().or(facts.problem.as_deref()));
+    // If the column with the path is left out, the version must not suggest that the agent can be started.
+    let version = match &facts.problem {
+        Some(problem) if problem.ends_with(NOT_EXECUTABLE) => NOT_EXECUTABLE.to_owned(),
+        Some(_) => NOT_FOUND.to_owned(),
+        None => or_nothing(facts.version.as_deref()),
     };
     vec![
         place.map_or_else(|| NOTHING.to_owned(), |place| place.to_string()),
@@ -61,7 +59,7 @@ fn cells(line: &AgentLine, place: Option<usize>) -> Vec<String> {
         or_nothing(line.model.as_deref()),
         or_nothing(line.account.as_deref()),
         line.frames_not_understood.to_string(),
-        output::printable(&program),
+        program,
     ]
 }
 const fn signed_in(state: &SignedIn) -> &'static str {

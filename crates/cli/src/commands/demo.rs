@@ -16,7 +16,7 @@ use crate::{find, output};
 /// Makes the sample project below the state directory and runs a goal on it like on any other.
 pub(crate) async fn run(context: &Context, format: RunFormat) -> Result<ExitCode, Error> {
     let home = context.home()?;
-    let folder = home.root().join("demo").join(&Uuid::now_v7().simple().to_string()[24..]);
+    let folder = home.samples().join(&Uuid::now_v7().simple().to_string()[24..]);
     let project = demo::make(&folder, &context.program).map_err(|error| {
         Error::internal(format!("cannot make the sample project in {}: {error}", folder.display()))
     })?;
@@ -61,6 +61,8 @@ fn proof(context: &Context, record: &towline_store::GoalRecord) {
     let program = if is_on_path(context) { "towline".into() } else { context.program.display().to_string() };
     output::print(format_args!("    {program} merge {}", record.goal.id.short()));
     output::print(format_args!("    {}", demo::CHECK.command));
+    output::print(format_args!("  Remove the goal and the sample project:"));
+    output::print(format_args!("    {program} rm {}", record.goal.id.short()));
     if !is_on_path(context) {
         output::print(format_args!("\n{}", paint.bold("Next, where you have built this")));
         output::print("  cargo install --path crates/cli      # puts `towline` on your PATH");

@@ -31,9 +31,12 @@ pub(crate) async fn run(context: &Context, args: Enter) -> Result<(), Error> {
         )));
     }
     let visit = enter(context, found).await?;
-    let SessionCommand { agent, directory, .. } = &visit.command;
+    let SessionCommand { agent, directory, without_mcp, .. } = &visit.command;
     output::print(format_args!("goal {id} is yours: the session of {agent} in {}", directory.display()));
     output::print(format_args!("Towline does not count what you spend in it; leave it to continue the goal"));
+    if !without_mcp.is_empty() {
+        output::print(format_args!("this session does not have its MCP servers: {}", without_mcp.join(", ")));
+    }
     let ended = hold_session(&visit.command).await;
     let phase = visit.end(ended.as_ref().ok().copied().flatten()).await?;
     ended?;

@@ -19,8 +19,9 @@ use crate::view::{age, clock_time, cut};
 /// Instead of a value that there is not.
 const NOTHING: &str = "–";
 
-/// How many columns the phase and its reason may take.
+/// How many columns the phase and its reason may take, and which part of a narrow terminal.
 const PHASE: usize = 40;
+const PART: usize = 2;
 
 pub(crate) async fn run(context: &Context, args: Ls) -> Result<(), Error> {
     let Some(state) = context.existing_state()? else {
@@ -91,24 +92,25 @@ fn next_step(state: &State, listed: &Listed) -> Option<String> {
 fn table(listed: &[Listed], now: Timestamp) -> Vec<String> {
     let heads = ["ID", "AGE", "PROJECT", "PHASE", "AGENT", "ATTEMPTS", "COST", "TITLE"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let room = output::terminal_width().map_or(PHASE, |width| PHASE.min(width / PART));
     rows.extend(listed.iter().map(|listed| match listed {
-        Listed::Goal(goal) => cells(goal, now),
+        Listed::Goal(goal) => cells(goal, now, room),
         Listed::Unreadable(goal) => {
             let [project, agent, attempts, cost] = [NOTHING; 4].map(str::to_owned);
             let (age, why) = (age(goal.created_at, now), output::brief(&goal.why));
             vec![goal.id.short(), age, project, UNREADABLE.to_owned(), agent, attempts, cost, why]
         }
     }));
-    output::table(&rows, &["ATTEMPTS", "AGENT", "PROJECT"])
+    output::table(&rows, &["ATTEMPTS", "AGENT", "PROJECT", "COST", "AGE"])
 }
 
-fn cells(goal: &GoalSummary, now: Timestamp) -> Vec<String> {
+fn cells(goal: &GoalSummary, now: Timestamp, room: usize) -> Vec<String> {
     let project = Path::new(&goal.repository).file_name().unwrap_or_default();
     vec![
         goal.id.short(),
         age(goal.created_at, now),
         output::brief(&project.to_string_lossy()),
-        phase(goal, now),
+        phase(goal, now, room),
         goal.agent.as_ref().map(ToString::to_string).unwrap_or_default(),
         goal.attempts.to_string(),
         match goal.usage.spent() {
@@ -121,7 +123,7 @@ fn cells(goal: &GoalSummary, now: Timestamp) -> Vec<String> {
 }
 
 /// The phase with its reason, as far as there is room.
-fn phase(goal: &GoalSummary, now: Timestamp) -> String {
+fn phase(goal: &GoalSummary, now: Timestamp, room: usize) -> String {
     let name = goal.phase.name();
     let text = match (&goal.phase, &goal.merged) {
         (_, Some(_)) => format!("{name}, merged"),
@@ -129,18 +131,24 @@ fn phase(goal: &GoalSummary, now: Timestamp) -> String {
         (Phase::Limited { until, .. } | Phase::Sleeping { until, .. }, None) => {
             format!("{name} until {}", clock_time(*until, now))
         }
-        (phase, None) => match phase.reason().and_then(|reason| reason.lines().next().map(output::brief)) {
-            Some(reason) => format!("{name}: {reason}"),
-            None => name.to_owned(),
-        },
+        (phase, None) => {
+            let why = phase.why(|_| goal.spent.clone());
+            format!("{name}{}", why.lines().next().map(output::brief).unwrap_or_default())
+        }
     };
-    cut(&text, PHASE)
+    cut(&text, room)
 }
 
 #[cfg(test)]
 mod tests {
+    use towline_core::{Axis, FailureReason, PauseReason};
+
     use super::*;
     use crate::view::samples::{at, record};
+
+    const fn failed(axis: Axis) -> Phase {
+        Phase::Failed { reason: FailureReason::Budget { axis } }
+    }
 
     #[test]
     fn a_waiting_goal_has_its_time_and_another_one_its_reason() {
@@ -149,9 +157,17 @@ mod tests {
             (Phase::Limited { until, guessed: true }, "limited until 09:00:00"),
             (Phase::Sleeping { until, reason: "CI".into() }, "sleeping until 09:00:00"),
             (Phase::Done, "done"),
+            (Phase::Paused { reason: PauseReason::Operator }, "paused by you"),
+            (Phase::Paused { reason: PauseReason::Shutdown }, "paused by a shutdown signal"),
+            (failed(Axis::Usd), "failed: budget of $0.05 spent ($0.06)"),
         ] {
-            let goal = GoalSummary { phase, ..GoalSummary::of(&record()) };
-            assert_eq!(super::phase(&goal, at(0)), wanted);
+            let spent = Some("budget of $0.05 spent ($0.06)".to_owned());
+            let goal = GoalSummary { phase, spent, ..GoalSummary::of(&record()) };
+            assert_eq!(super::phase(&goal, at(0), PHASE), wanted);
         }
+        // One that an earlier version recorded.
+        let goal = GoalSummary { phase: failed(Axis::Usd), spent: None, ..GoalSummary::of(&record()) };
+        assert_eq!(super::phase(&goal, at(0), PHASE), "failed: budget: usd");
+        assert_eq!(super::phase(&goal, at(0), 10), "failed: b…");
     }
 }

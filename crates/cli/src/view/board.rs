@@ -74,7 +74,8 @@ impl Board {
 
     /// Takes over what is stored, which may be ahead of the events that were seen.
     pub(crate) fn correct(&mut self, record: &GoalRecord) {
-        if record.last_seq > self.counted {
+        // At the same place as well: events that were only recalled have not moved the state.
+        if record.last_seq >= self.counted {
             self.state = record.state.clone();
             self.counted = record.last_seq;
         }

@@ -22,7 +22,9 @@ static ROWS: AtomicUsize = AtomicUsize::new(0);
 const BEGIN: &str = "\u{1b}[?2026h";
 const END: &str = "\u{1b}[?2026l";
 const CLEAR_LINE: &str = "\u{1b}[K";
-const CLEAR_BELOW: &str = "\u{1b}[J";
+/// Behind a space: tmux takes clearing from the first cell of the screen for clearing the screen, and moves what was there
+/// into its history.
+const CLEAR_BELOW: &str = " \u{1b}[J\r";
 
 /// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use towline_agent::AgentSettings;
 use towline_app::report::{WARM, confirmed_by};
 use towline_app::{NextStep, next_steps};
-use towline_core::{EndKind, Phase, Usage, show_duration};
+use towline_core::{EndKind, GoalState, Phase, Usage, show_duration};
 use towline_engine::{Clock, SystemClock};
 use towline_store::GoalRecord;
 
@@ -19,9 +19,9 @@ const MORE: usize = 12;
 /// How the goal ended: one line, and more if the reason has more.
 pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
     let state = &record.state;
-    let reason = state.phase.reason().unwrap_or_default();
-    let mut reasons = reason.trim().lines();
-    let reason = reasons.next().map(|reason| format!(": {}", brief(reason))).unwrap_or_default();
+    let why = without_repetition(state);
+    let mut reasons = why.trim_end().lines();
+    let reason = reasons.next().map(brief).unwrap_or_default();
     let head = match &state.phase {
         Phase::Done if state.changed() == Some(false) => paint.warn("✓ done, and nothing was changed"),
         Phase::Done => paint.good("✓ done"),
@@ -74,6 +74,17 @@ pub(crate) fn ending(paint: Paint, record: &GoalRecord) -> Vec<String> {
     lines.extend(open_questions(record));
     lines.extend(failing(record).map(|kind| paint.dim(&format!("    hint: {}", hint(record, kind)))));
     lines
+}
+
+/// What follows the phase: its reason, without what the line of the last attempt shows in full.
+fn without_repetition(state: &GoalState) -> String {
+    let why = state.why(&state.phase);
+    let detail = state.last_attempt().and_then(|last| last.end.as_ref()?.detail());
+    let shown = detail.filter(|detail| brief(detail) == *detail).map(|detail| format!(": {detail}"));
+    match shown.and_then(|shown| why.strip_suffix(&shown).map(str::to_owned)) {
+        Some(short) if !short.is_empty() => short,
+        _ => why,
+    }
 }
 
 /// What can be done about such an end, with the placeholders filled in.

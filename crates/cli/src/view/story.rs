@@ -367,7 +367,7 @@ fn one_line(paint: Paint, event: &Event) -> Option<String> {
         }
         Event::CancelRequested => paint.warn("cancelling: ending everything that runs for the goal"),
         Event::PauseRequested { reason } => {
-            paint.warn(&format!("pausing ({reason}): ending everything that runs for the goal"))
+            paint.warn(&format!("paused {}: ending everything that runs for the goal", reason.by()))
         }
         Event::ResumeRequested => "resumed".to_owned(),
         Event::CompactRequested { focus } => {
@@ -380,6 +380,10 @@ fn one_line(paint: Paint, event: &Event) -> Option<String> {
         Event::Left { code } => {
             let code = code.filter(|code| *code != 0).map(|code| format!(" (exit code {code})"));
             format!("the person left the session{}", code.unwrap_or_default())
+        }
+        Event::Restored { replaced, .. } => {
+            let replaced = replaced.short();
+            paint.dim(&format!("  the files were restored; those they replaced are in commit {replaced}"))
         }
         Event::RetryRequested { budget, model, .. } => {
             let raised: String = budget.iter().map(|change| format!(" · {change}")).collect();

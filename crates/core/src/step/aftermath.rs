@@ -47,7 +47,7 @@ impl Stepper<'_> {
         let permitted =
             self.state.questions.iter().filter_map(|question| question.permitted().cloned()).collect();
         self.mark_sent_with_prompt(n);
-        self.state.auth_failures_in_row = 0;
+        (self.state.auth_failures_in_row, self.state.restored) = (0, false);
         let model = self.state.model.clone().or_else(|| self.goal.model.clone());
         let asked_model = self.state.model_for(self.goal, &agent);
         let attempt = Attempt::begun(self.goal.id, n, agent.clone(), model.clone(), self.now);

@@ -158,8 +158,17 @@ async fn nobody_resumes_a_goal_that_a_person_has_entered_until_they_leave() {
     // Longer than any lease: the process of the person may be suspended meanwhile.
     tokio::time::sleep(Duration::from_secs(600)).await;
     let mut other = world.engine();
-    let refused = other.engine.resume(goal(1).id, [retry()]).await.err();
-    assert!(matches!(refused, Some(EngineError::Busy { .. })), "{refused:?}");
+    let asked = tokio::time::Instant::now();
+    let text = "use blue".to_owned();
+    let refusals = [
+        other.engine.resume(goal(1).id, [retry()]).await.err(),
+        other.engine.record_request(goal(1).id, Event::CompactRequested { focus: Some(text) }).await.err(),
+        other.engine.hold(goal(1).id).await.err(),
+    ];
+    for refused in refusals {
+        assert!(matches!(refused, Some(EngineError::Entered { .. })), "{refused:?}");
+    }
+    assert_eq!(asked.elapsed(), Duration::ZERO, "a visit may last: nobody waits for its end");
     held.note(Event::Left { code: Some(0) }).await.expect("recorded");
     held.give_back().await;
     let _handle = other.engine.resume(goal(1).id, [retry()]).await.expect("it continues");

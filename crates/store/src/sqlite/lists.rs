@@ -8,7 +8,7 @@ use towline_core::{AgentName, Goal, GoalId, GoalState, Merge, Phase, Usage};
 use super::failure::{Failure, readable};
 use super::reads::{self, lease_at, text};
 use super::text::{from_json, time_from_text, time_to_text};
-use crate::summary::asks;
+use crate::summary::{asks, spent};
 use crate::{GoalSummary, Listed, Listing, Order, StoreError, UnreadableGoal};
 
 /// After every character that an id can have.
@@ -45,6 +45,8 @@ pub(super) struct About {
 pub(super) struct Standing {
     phase: Phase,
     agent: Option<AgentName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    spent: Option<String>,
     attempts: usize,
     usage: Usage,
     merged: Option<Merge>,
@@ -67,6 +69,7 @@ impl Standing {
         Self {
             phase: state.phase.clone(),
             agent: state.last_attempt().map(|attempt| attempt.agent.clone()),
+            spent: spent(state),
             attempts: state.attempts.len(),
             usage: state.usage(),
             merged: state.merged.clone(),
@@ -231,6 +234,7 @@ fn summary(id: GoalId, row: &Row<'_>) -> Result<GoalSummary, Failure> {
         in_place: about.in_place,
         phase: standing.phase,
         agent: standing.agent.or(about.agent),
+        spent: standing.spent,
         attempts: standing.attempts,
         usage: standing.usage,
         merged: standing.merged,

@@ -93,6 +93,10 @@ impl Agent for Claude {
         argv
     }
 
+    fn interactive_has_mcp(&self) -> bool {
+        true
+    }
+
     /// The same settings in the program's own screen.
     fn interactive(
         &self,

@@ -74,7 +74,8 @@ impl Board {
         let usage = self.state.usage();
         let mut facts = Vec::new();
         if !has_bar(Axis::Wall) {
-            facts.push(ticking(self.goal.created_at, now));
+            let (begun, now) = self.worked(now);
+            facts.push(ticking(begun, now));
         }
         if !has_bar(Axis::Tokens) && usage.tokens() != Tokens(0) {
             facts.push(format!("{} tokens", short(usage.tokens().0)));
@@ -107,7 +108,13 @@ impl Board {
                 Gauge::of(Axis::Usd, spent.amount.0, limit.0, format!("{words} of {limit}"))
             }),
             count(Axis::Turns, limits.turns, state.turns(), plain),
-            count(Axis::Attempts, limits.attempts, state.attempts_spent(), plain),
+            limits.attempts.map(|limit| {
+                let spent = state.attempts_spent();
+                let free = state.attempts.len() as u64 - spent;
+                // Each has its number on the screen, also one that was paused.
+                let free = if free > 0 { format!(", {free} not counted") } else { String::new() };
+                Gauge::of(Axis::Attempts, spent, limit, format!("{spent} of {limit}{free}"))
+            }),
             self.wall(now),
             limits.tokens.map(|limit| {
                 let used = usage.tokens().0;
@@ -120,12 +127,16 @@ impl Board {
         gauges.into_iter().flatten().collect()
     }
 
-    fn wall(&self, now: Timestamp) -> Option<Gauge> {
-        let wall = self.state.budget.wall?;
-        // The time in which the goal waits for the operator is not its own.
+    /// The time of the goal's own work. The time in which it waits for the operator is no part of it.
+    fn worked(&self, now: Timestamp) -> (Timestamp, Timestamp) {
         let settled_at = self.state.settled_at.unwrap_or(self.since);
         let now = if self.phase.waits_for_operator() { settled_at } else { now };
-        let begun = self.state.first_started_at.unwrap_or(now);
+        (self.state.first_started_at.unwrap_or(now), now)
+    }
+
+    fn wall(&self, now: Timestamp) -> Option<Gauge> {
+        let wall = self.state.budget.wall?;
+        let (begun, now) = self.worked(now);
         let used = Duration::try_from(now.duration_since(begun)).unwrap_or_default().as_secs();
         let words = format!("{} of {}", ticking(begun, now), round(wall));
         Some(Gauge::of(Axis::Wall, used, wall.as_secs(), words))

@@ -1,7 +1,7 @@
 //! The board as lines for a screen of a given size: at most a third of it, and one line where there is little room.
 
 use jiff::Timestamp;
-use towline_core::{AttemptNo, Phase, StopWhy, Stopping};
+use towline_core::{AttemptNo, EndKind, Phase, StopWhy, Stopping};
 
 use super::{Board, RunningCheck};
 use crate::view::line::{Line, columns, wrapped};
@@ -151,8 +151,9 @@ impl Board {
             Phase::Blocked { .. } => self.question_lines(canvas),
             Phase::Stopping(stopping) => vec![Line::of(Tone::Plain, &why_stopping(stopping))],
             phase => {
-                let reason = phase.reason().unwrap_or_default();
-                vec![Line::of(Tone::Plain, reason.lines().next().unwrap_or_default())]
+                let why = self.state.why(phase);
+                let why = why.trim_start_matches([':', ' ']);
+                vec![Line::of(Tone::Plain, why.lines().next().unwrap_or_default())]
             }
         }
     }
@@ -294,7 +295,7 @@ fn why_stopping(stopping: &Stopping) -> String {
         }
         StopWhy::Pause { .. } => "pausing: stopping everything that runs".to_owned(),
         StopWhy::Resume => "resuming: first stopping what the pause interrupted".to_owned(),
-        StopWhy::Auth { .. } => "credentials refused: stopping the agent".to_owned(),
+        StopWhy::Auth { .. } => format!("{}: stopping the agent", EndKind::Auth),
         StopWhy::Budget { axis } => format!("budget {axis} spent: stopping everything that runs"),
         StopWhy::Asked => {
             "waiting for an answer that may take long: stopping the agent until then".to_owned()

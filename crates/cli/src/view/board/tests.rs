@@ -318,6 +318,19 @@ fn what_is_stored_is_not_counted_twice() {
 }
 
 #[test]
+fn a_goal_that_was_resumed_counts_all_of_its_attempts() {
+    // The view has recalled the newest events before it knows the goal that they led to.
+    let mut scene = Scene::new().agent(100, AgentEvent::TurnStarted);
+    let mut now = record();
+    now.last_seq = scene.board.counted;
+    now.state.attempts[0].counts = false;
+    scene.board.correct(&now);
+    assert_eq!(scene.board.state.last_attempt(), now.state.last_attempt());
+    let attempts = spent_of_limits(&now, at(100)).into_iter().find(|limit| limit.starts_with("attempts"));
+    assert_eq!(attempts.as_deref(), Some("attempts 2 of 10, 1 not counted"));
+}
+
+#[test]
 fn a_confirmation_takes_the_place_of_the_first_result() {
     let finished = |met| Event::CheckFinished { result: verdict([met, true]).checks[0].clone() };
     let begun = || running().phase(100, Phase::Checking { attempt: no(3) });

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    Budget, Effect, End, Event, Outcome, PauseReason, Phase, QuestionNo, StopWhy, Stopping, Timeout,
+    AgentEvent, Budget, Commit, Effect, End, Event, Outcome, PauseReason, Phase, QuestionNo, StopWhy,
+    Stopping, Timeout, Usage,
 };
 
 const PAUSED: Phase = Phase::Paused { reason: PauseReason::Operator };
@@ -170,6 +171,30 @@ fn a_pause_wins_over_every_reason_to_stop_but_cancelling() {
     }
     let mut story = Story::working(goal()).after(&[Event::CancelRequested, pause()]);
     assert_eq!(story.receive(ended(crashed())), moved_after_stop(Phase::Cancelled, 1, End::Cancelled));
+}
+
+#[test]
+fn what_an_agent_used_without_a_report_stays_unknown_after_a_pause() {
+    let mut story = Story::working(goal());
+    story.receive(agent(AgentEvent::TurnStarted));
+    assert_eq!(story.state.usage(), Usage::default());
+    let story = story.after(&[pause(), ended(crashed())]);
+    assert_eq!((story.state.attempts_spent(), story.state.usage()), (0, Usage::default()));
+}
+
+#[test]
+fn files_that_were_restored_are_so_until_the_next_attempt() {
+    let restored = |paths: &[&str]| {
+        let paths = paths.iter().map(|path| (*path).to_owned()).collect();
+        Event::Restored { replaced: Commit::new("c0"), paths }
+    };
+    let mut story = Story::working(goal()).after(&[pause(), ended(crashed()), restored(&["a"])]);
+    assert!(!story.state.restored, "only a part of them");
+    story.receive(restored(&[]));
+    assert!(story.state.restored);
+    story.receive(Event::ResumeRequested);
+    story.go_on();
+    assert!(!story.state.restored);
 }
 
 #[test]

@@ -40,6 +40,7 @@ told            .     .     .     .     .     .     .     .     queue .     .   
 compact_requested.     .     .     .     .     .     .     .     .     .     .     .     .     .     -     .     .     .
 entered         -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     .     .     .
 left            -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     .     .     .
+restored        -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
 continued       -     -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .
 answer_deliveredstale stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale stale
 retry_requested .     -     -     -     -     -     -     -     queue queue -     -     -     queue -     queue queue queue
@@ -93,6 +94,7 @@ some_of_each! { events: Event, by Event {
     Event::CompactRequested { .. } => compact_requested("the API");
     Event::Entered { .. } => entered();
     Event::Left { .. } => Event::Left { code: Some(0) };
+    Event::Restored { .. } => Event::Restored { replaced: crate::Commit::new("c0"), paths: Vec::new() };
     Event::Continued { .. } => continued();
     Event::AnswerDelivered { .. } => delivered(Words::Sent);
     Event::RetryRequested { .. } => retry(&[]);
