@@ -387,7 +387,7 @@ pub enum Action {
     RunInPlace,
     /// List all settings.
     ListSettings,
-    /// Remove leftovers.
+    /// Remove what goals have left and nothing needs.
     RemoveLeftovers,
     /// Write the configuration that fits the project.
     Init,

@@ -16,7 +16,7 @@ pub enum Resumption {
     PassedOn(GoalId),
     /// In the process that runs it, as before.
     Elsewhere(Box<Found>),
-    /// Here.
+    /// In this process.
     Here {
         found: Box<Found>,
         agents: GoalAgents,

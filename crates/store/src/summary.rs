@@ -170,6 +170,12 @@ impl Listing {
         Self::first(BATCH)
     }
 
+    /// Goals that wait for nothing but a worker.
+    pub fn runnable(limit: usize) -> Self {
+        let phases = vec![Phase::Queued.name()];
+        Self { phases, order: Order::OldestFirst, ..Self::first(limit) }
+    }
+
     /// Goals whose wait is over.
     pub fn due(now: Timestamp, limit: usize) -> Self {
         Self { due: Some(now), order: Order::OldestFirst, ..Self::first(limit) }

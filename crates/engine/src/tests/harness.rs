@@ -236,7 +236,7 @@ impl PlayedEngine {
         assert!(matches!(work.job, Job::Publish(_)), "not the end of a goal");
     }
 
-    /// What becomes of a goal that has ended.
+    /// The record of a goal that has ended.
     pub(super) async fn end_of(&mut self, handle: Handle) -> GoalRecord {
         self.publish().await;
         handle.result().await.expect("a result")

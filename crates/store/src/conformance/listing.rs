@@ -144,18 +144,13 @@ pub async fn queued_goals_and_goals_whose_wait_is_over_are_found_oldest_first(pl
         move_to(&*store, &goal(number), Phase::Limited { until, guessed: false }).await;
     }
     move_to(&*store, &goal(5), Phase::Preparing).await;
-    let queued = |limit| Listing {
-        phases: vec![Phase::Queued.name()],
-        order: Order::OldestFirst,
-        ..Listing::first(limit)
-    };
-    assert_eq!(ids(&*store, &queued(10)).await, [1, 3, 6].map(goal_id));
-    assert_eq!(ids(&*store, &queued(2)).await, [1, 3].map(goal_id));
+    assert_eq!(ids(&*store, &Listing::runnable(10)).await, [1, 3, 6].map(goal_id));
+    assert_eq!(ids(&*store, &Listing::runnable(2)).await, [1, 3].map(goal_id));
     assert_eq!(ids(&*store, &Listing::due(at(20), 10)).await, [2].map(goal_id));
     assert_eq!(ids(&*store, &Listing::due(at(40), 10)).await, [2, 4].map(goal_id));
     move_to(&*store, &goal(2), Phase::Queued).await;
     assert_eq!(ids(&*store, &Listing::due(at(40), 10)).await, [4].map(goal_id));
-    assert_eq!(ids(&*store, &queued(10)).await, [1, 2, 3, 6].map(goal_id));
+    assert_eq!(ids(&*store, &Listing::runnable(10)).await, [1, 2, 3, 6].map(goal_id));
 }
 
 /// The goals that [`GoalId::matches`] accepts, and no others.
