@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use towline_api::{MergeReport, PushReport, VerdictReport};
-use towline_core::{Commit, Event, Goal, GoalId, Phase, Verdict};
+use towline_core::{Checked, Commit, Event, Goal, GoalId, Phase, Verdict};
 use towline_engine::{Home, LeaseGuard, Recheck, must_be_alone, workspace_of};
 use towline_store::{GoalRecord, Store};
 use towline_workspace::{
@@ -116,7 +116,7 @@ async fn merge_held(
     place.must_be_alone(&record, &plan).await?;
     work.publish(&record)?;
     if plan.after.is_none() {
-        plan.set_message(work.message(&record, request, plan.way)?);
+        plan.set_message(work.message(&record, request, &plan)?);
     }
     let commit = plan.commit().map_err(|error| match error {
         MergeError::Workspace(error) => refused_by_git(error, "git made no commit", Action::Merge(goal)),
@@ -195,9 +195,9 @@ impl Work {
     }
 
     /// The message of the commit that is made, as the user wants it.
-    fn message(&self, record: &GoalRecord, request: &Merge, way: MergeWay) -> Result<String, Error> {
+    fn message(&self, record: &GoalRecord, request: &Merge, plan: &MergePlan) -> Result<String, Error> {
         let goal = &record.goal;
-        let text = match (&request.message, way) {
+        let text = match (&request.message, plan.way) {
             (Some(text), _) => text.clone(),
             (None, MergeWay::MergeCommit) => format!("Merge: {}", goal.subject()),
             (None, _) => {
@@ -215,7 +215,10 @@ impl Work {
             Error::usage("nothing was merged: the message is empty")
                 .hint([("write one", Action::GiveMessage)])
         })?;
-        Ok(goal.merge_message(&text, self.candidate.as_str()))
+        let is_checked = record.state.phase == Phase::Done
+            && (plan.files != MergedFiles::Mixed || needs_checks(request, record, plan));
+        let checked = if is_checked { Checked::Yes } else { Checked::No };
+        Ok(goal.merge_message(&text, self.candidate.as_str(), checked))
     }
 }
 

@@ -90,6 +90,16 @@ fn a_person_takes_over_a_running_goal_and_it_continues_from_there() {
     let stray = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 300", left.display());
     terminal.type_in(&format!("(cd /; exec env -i setsid sh -c '{stray}') &"));
     wait_for(Duration::from_secs(30), "a stray process", || left.exists());
+    // It belongs to the visit as long as that lasts, so that no other goal takes it for a leftover.
+    let abandoned = desk.home.path().join("abandoned");
+    terminal.type_in(&format!("(setsid sleep 300 & echo $! > {0}.new; mv {0}.new {0})", abandoned.display()));
+    wait_for(Duration::from_secs(30), "an abandoned process", || abandoned.exists());
+    let abandoned = std::fs::read_to_string(abandoned).expect("a number");
+    let parent = format!("PPid:\t{}\n", towline.id());
+    wait_for(Duration::from_secs(30), "its new parent", || {
+        let status = std::fs::read_to_string(Path::new("/proc").join(abandoned.trim()).join("status"));
+        status.is_ok_and(|status| status.contains(&parent))
+    });
     terminal.type_in("quit");
     terminal.wait_for("continue it with: towline resume", 1);
     assert_eq!(finish(towline).code, Some(0));

@@ -105,7 +105,7 @@ fn cancelling_a_goal_whose_engine_was_killed_removes_the_socket_of_its_check() {
 fn what_killed_supervisors_left_before_the_first_attempt_ends_with_the_goal() {
     let lasting = "touch $HOME/up; sleep 600";
     for (place, setup, check) in [("setup", lasting, "true"), ("base", "true", lasting)] {
-        for stop in ["cancel", "pause"] {
+        for stop in ["cancel", "pause", "rm"] {
             let desk = Desk::with_script(|dir| hostile::doing(dir, "true"));
             desk.agent_settings(&format!("[workspace]\nsetup = [{setup:?}]"));
             let towline = desk.start(["run", "do it", "--check", check, "--red-first", "--json"]);

@@ -4,7 +4,7 @@ use crate::{Goal, misleads};
 
 /// Names the goal that a commit belongs to.
 const GOAL_TRAILER: &str = "Towline-Goal";
-/// Names the checks of that goal.
+/// Names the checks that decide about the commit.
 const CHECKS_TRAILER: &str = "Towline-Checks";
 /// Names the verified commit that another commit has the files of.
 const CANDIDATE_TRAILER: &str = "Towline-Candidate";
@@ -13,17 +13,25 @@ const CANDIDATE_TRAILER: &str = "Towline-Candidate";
 const LONGEST_SUBJECT: usize = 72;
 const LONGEST_BODY: usize = 4_000;
 
+/// Whether the checks decide about a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checked {
+    Yes,
+    /// Its files are a mixture that nobody has checked.
+    No,
+}
+
 impl Goal {
     /// The message of a commit with the goal's work: its title, the agent's last summary, and trailers.
     pub fn commit_message(&self, summary: &str) -> String {
-        self.message_of(&self.subject(), summary, None)
+        self.message_of(&self.subject(), summary, None, Checked::Yes)
     }
 
     /// The same with words of the operator's, for a commit that takes the place of the verified one.
-    pub fn merge_message(&self, text: &str, candidate: &str) -> String {
+    pub fn merge_message(&self, text: &str, candidate: &str, checked: Checked) -> String {
         let text = text.trim();
         let (subject, body) = text.split_once('\n').unwrap_or((text, ""));
-        self.message_of(subject, body, Some(candidate))
+        self.message_of(subject, body, Some(candidate), checked)
     }
 
     /// The title as one line of a commit.
@@ -36,7 +44,7 @@ impl Goal {
         }
     }
 
-    fn message_of(&self, subject: &str, body: &str, candidate: Option<&str>) -> String {
+    fn message_of(&self, subject: &str, body: &str, candidate: Option<&str>, checked: Checked) -> String {
         let body = plain(body);
         let body = match body.char_indices().nth(LONGEST_BODY) {
             Some((end, _)) => format!("{}…", &body[..end]),
@@ -49,7 +57,7 @@ impl Goal {
         }
         message.push_str(&format!("{GOAL_TRAILER}: {}\n", self.id));
         let names: Vec<String> = self.checks.iter().map(|check| one_line(&check.name)).collect();
-        if !names.is_empty() {
+        if !names.is_empty() && checked == Checked::Yes {
             message.push_str(&format!("{CHECKS_TRAILER}: {}\n", names.join(", ")));
         }
         if let Some(candidate) = candidate {
@@ -70,6 +78,7 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::Checked;
     use crate::fixtures::goal;
 
     #[test]
@@ -83,9 +92,11 @@ mod tests {
         let body = "The form used an old token.[31m\n\nIt is cleared now.";
         assert_eq!(message, format!("Fix the login\n\n{body}\n\nTowline-Goal: {id}\n{checks}"));
         assert_eq!(goal.commit_message(" \n"), format!("Fix the login\n\nTowline-Goal: {id}\n{checks}"));
-        let merged = goal.merge_message("Repair sign-in\n\nCloses #7", "abc");
-        let trailers = format!("Towline-Goal: {id}\n{checks}Towline-Candidate: abc\n");
-        assert_eq!(merged, format!("Repair sign-in\n\nCloses #7\n\n{trailers}"));
+        for (checked, checks) in [(Checked::Yes, checks.as_str()), (Checked::No, "")] {
+            let merged = goal.merge_message("Repair sign-in\n\nCloses #7", "abc", checked);
+            let trailers = format!("Towline-Goal: {id}\n{checks}Towline-Candidate: abc\n");
+            assert_eq!(merged, format!("Repair sign-in\n\nCloses #7\n\n{trailers}"));
+        }
     }
 
     #[test]

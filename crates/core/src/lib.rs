@@ -40,6 +40,7 @@ pub use agent_event::{
 };
 pub use baseline::{Baseline, BaselineCheck, BaselineMode, MissingProgram, ReplacedChecks};
 pub use budget::{Amount, Axis, Budget, BudgetChange, BudgetError};
+pub use commit_message::Checked;
 pub use deadlines::{Deadlines, Timeout, Timeouts};
 pub use duration::{BadDuration, parse_duration, show_duration};
 pub use effect::{Delivered, Delivery, Effect, Launch, SessionPlan};

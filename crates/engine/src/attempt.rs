@@ -345,21 +345,27 @@ impl<'a> Conversation<'a> {
         let level = *self.control.stop.borrow_and_update();
         match (level, self.stopping) {
             (StopLevel::Run, _) => {}
-            (StopLevel::Stop, Stopping::No | Stopping::Overdue) => {
+            (StopLevel::Stop | StopLevel::StopSpending, Stopping::No | Stopping::Overdue) => {
                 let words = self.reading.steer(Steer::Interrupt);
+                if level == StopLevel::StopSpending && words.is_empty() && !self.turn_is_over {
+                    self.kill().await;
+                    return Ok(());
+                }
                 self.act(words, None).await?;
                 self.stopping = Stopping::Asked(Instant::now() + INTERRUPT_PATIENCE);
             }
-            (StopLevel::Stop, _) => {}
-            (StopLevel::Kill, _) => {
-                self.stopping = Stopping::Signalled(Instant::now() + END_PATIENCE);
-                if let RunState::Alive(supervisor) = &self.run {
-                    // The next notice has the reason why a supervisor did not answer.
-                    let _ = supervisor.kill().await;
-                }
-            }
+            (StopLevel::Stop | StopLevel::StopSpending, _) => {}
+            (StopLevel::Kill, _) => self.kill().await,
         }
         Ok(())
+    }
+
+    async fn kill(&mut self) {
+        self.stopping = Stopping::Signalled(Instant::now() + END_PATIENCE);
+        if let RunState::Alive(supervisor) = &self.run {
+            // The next notice has the reason why a supervisor did not answer.
+            let _ = supervisor.kill().await;
+        }
     }
 
     async fn signal(&mut self) {

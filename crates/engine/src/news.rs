@@ -73,6 +73,8 @@ pub(crate) enum StopLevel {
     Run,
     /// End, with time to end gracefully.
     Stop,
+    /// The same, but nothing more may be spent: what cannot be asked to end its turn ends at once.
+    StopSpending,
     /// End at once.
     Kill,
 }

@@ -103,6 +103,12 @@ impl Engine {
 impl LeaseGuard {
     /// Removes the goal for good. What runs for it, and work that is not merged, keep it from being removed.
     pub async fn remove(self, unmerged: UnmergedWork) -> Result<Removed, RemovalError> {
+        if !self.is_alive()
+            && let Err(error) = self.end_leftovers().await
+        {
+            self.give_back().await;
+            return Err(error.into());
+        }
         let (record, home) = (self.record.clone(), self.home().clone());
         let cleared = spawn_blocking(move || clear(&home, &record, unmerged)).await;
         let lost = |_| EngineError::DriverLost { goal: self.record.goal.id };

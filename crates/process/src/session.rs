@@ -8,9 +8,11 @@ use crate::ancestry::has_first_arguments;
 use crate::platform::{self, Mark};
 
 /// Starts a session. Whatever it starts has the mark of a supervisor's program, so that it is found when the session is over. Until
-/// then this process counts as its supervisor, by its name. Must be called on the main thread, which has the name of the process.
+/// then this process counts as its supervisor, by its name, and has what loses its parent. Must be called on the main thread, which
+/// has the name of the process.
 #[expect(unsafe_code, reason = "only a child that is about to run another program can mark itself")]
 pub fn start_session(command: &mut Command) -> io::Result<Child> {
+    platform::adopt_orphans()?;
     platform::take_supervisors_name()?;
     let mark = Mark::of_program();
     // SAFETY: the closure runs in the child between fork and exec and only makes a system call.

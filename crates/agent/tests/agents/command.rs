@@ -259,7 +259,7 @@ fn its_own_id_is_the_session_and_without_one_there_is_none_to_resume() {
 
 #[test]
 fn every_cost_that_is_named_is_added() {
-    let lines = ["cost: $0.25", "cost: 1,000.5", "cost: .", "no cost"];
+    let lines = ["cost: $0.25", "cost: 1,000.5", "cost: .", "no cost", "cost: 0.01 cost: 0.02"];
     let costs: Vec<Usage> = talk(patterns(), &fresh(), &lines, &code(0))
         .0
         .into_iter()
@@ -269,7 +269,7 @@ fn every_cost_that_is_named_is_added() {
         })
         .collect();
     let cost = |micro| Usage { cost: MicroUsd(micro), ..Usage::default() };
-    assert_eq!(costs, [cost(250_000), cost(1_000_500_000)]);
+    assert_eq!(costs, [cost(250_000), cost(1_000_500_000), cost(30_000)]);
 }
 
 #[test]

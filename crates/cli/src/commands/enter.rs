@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::process::Command;
 
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use tokio::signal::unix::{SignalKind, signal};
 use towline_app::{Context, Error, SessionCommand, enter, session_command, typed, way_to_continue};
@@ -85,11 +85,19 @@ async fn hold_session(command: &SessionCommand) -> Result<Option<i32>, Error> {
 }
 
 /// Waits for the session's end. While the person has suspended it, this process is suspended as well, so that the shell has
-/// the terminal.
+/// the terminal. Without a terminal nobody could continue either of them.
 fn wait_for_end(session: Pid) -> io::Result<Option<i32>> {
     loop {
-        match waitpid(Some(session), WaitOptions::UNTRACED) {
-            Ok(Some((_, status))) if status.stopped() => kill_process(getpid(), Signal::STOP)?,
+        // What the session has started and abandoned comes to this process, and is not to stay a zombie.
+        match wait(WaitOptions::UNTRACED) {
+            Ok(Some((ended, _))) if ended != session => {}
+            Ok(Some((_, status))) if status.stopped() && tcgetattr(io::stdin()).is_ok() => {
+                kill_process(getpid(), Signal::STOP)?;
+            }
+            Ok(Some((_, status))) if status.stopped() => {
+                kill_process(session, Signal::HUP)?;
+                kill_process(session, Signal::CONT)?;
+            }
             Ok(Some((_, status))) => return Ok(status.exit_status()),
             Ok(None) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

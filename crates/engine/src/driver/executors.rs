@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use towline_agent::UnknownPrice;
 use towline_core::{
-    Closed, DeliveryState, Effect, Event, Generation, Launch, LaunchProblem, Phase, Reuse, SessionPlan, Usage,
+    Axis, Closed, DeliveryState, Effect, Event, Generation, Launch, LaunchProblem, Phase, Reuse, SessionPlan,
+    StopWhy, Stopping, Usage,
 };
 use towline_mask::Mask;
 
@@ -35,7 +36,7 @@ impl Driver {
     pub(super) fn perform(&mut self, effect: Effect) {
         self.trace("effect", effect.key());
         match effect {
-            Effect::Stop { .. } => self.raise_stop(StopLevel::Stop),
+            Effect::Stop { .. } => self.raise_stop(self.stop_level()),
             Effect::Deliver(delivery) => {
                 // If the agent is gone, the message becomes part of the next prompt.
                 let _ = self.deliveries.send(delivery);
@@ -44,6 +45,16 @@ impl Driver {
                 Ok(resolved) => self.begin_work(effect, resolved),
                 Err(reason) => self.refuse_work(effect, reason),
             },
+        }
+    }
+
+    /// How urgently what runs has to end.
+    fn stop_level(&self) -> StopLevel {
+        match &self.state.phase {
+            Phase::Stopping(Stopping { why: StopWhy::Budget { axis: Axis::Usd | Axis::Tokens }, .. }) => {
+                StopLevel::StopSpending
+            }
+            _ => StopLevel::Stop,
         }
     }
 

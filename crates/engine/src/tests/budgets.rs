@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use tokio::time::Instant;
-use towline_core::{Axis, Budget, End, Event, FailureReason, Phase};
+use towline_core::{AgentEvent, Axis, Budget, End, Event, FailureReason, MicroUsd, Phase, Tokens, Usage};
 
 use super::harness::World;
 use super::values::{beginning, crashed, ended, goal_with, verdict};
@@ -77,5 +77,20 @@ async fn a_clock_that_was_set_spends_no_wall_time_and_gives_none() {
         assert_eq!(engine.end_of(handle).await.state.phase, spent(Axis::Wall));
         let by_ms = hours * 3_600_000;
         assert!(world.log(goal_with(Budget::default()).id).await.contains(&Event::ClockMoved { by_ms }));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_has_spent_its_money_or_its_tokens_is_stopped_more_urgently_than_others() {
+    let budget = Budget { usd: Some(MicroUsd(1)), tokens: Some(Tokens(1)), ..Budget::default() };
+    for used in
+        [Usage { cost: MicroUsd(2), ..Usage::default() }, Usage { output: Tokens(2), ..Usage::default() }]
+    {
+        let world = World::new();
+        let mut engine = world.engine();
+        let _handle = engine.start(goal_with(budget.clone())).await;
+        let mut work = engine.first_attempt().await;
+        work.emit(AgentEvent::Usage { model: None, used, context_used: None, context_size: None }).await;
+        assert_eq!(work.stopped().await, StopLevel::StopSpending);
     }
 }

@@ -35,10 +35,13 @@ impl Patterns {
         (!id.is_empty()).then(|| id.to_owned())
     }
 
-    /// The cost of a piece of the work. Commas may separate thousands.
+    /// What pieces of the work cost, in all. Commas may separate thousands.
     pub(super) fn cost(&self, line: &str) -> Option<MicroUsd> {
-        let amount = captured(self.cost.as_ref()?, line)?.trim().trim_start_matches('$').replace(',', "");
-        MicroUsd::from_dollars(amount.parse().ok()?)
+        let amounts = self.cost.as_ref()?.captures_iter(line).filter_map(|found| {
+            let amount = found.get(1)?.as_str().trim().trim_start_matches('$').replace(',', "");
+            MicroUsd::from_dollars(amount.parse().ok()?)
+        });
+        amounts.reduce(|all, amount| all + amount)
     }
 
     /// Whether the program reports that its quota is used up.
