@@ -65,6 +65,7 @@ fn the_list_is_in_order_of_preference_and_shows_the_state_of_each() {
             "model": "opus",
             "account": "mine",
             "frames_not_understood": 0,
+            "problem": null,
         })
     );
     let codex = named("codex");

@@ -107,6 +107,7 @@ fn where_everything_is_in_place_nothing_is_wrong() {
             "tested": {"versions": "2.1.197 to 2.1.325", "covers": true},
             "signed_in": {"state": "yes", "by": "ANTHROPIC_API_KEY"},
             "permission": "bypass",
+            "problem": null,
         }])
     );
     assert_eq!(findings(&report, "note"), [("agents", "permission")]);

@@ -46,7 +46,7 @@ fn goals_of_this_repository_are_listed_and_those_of_all_on_request() {
     let table = desk.towline(["ls", "--all"]).stdout;
     let name = Path::new(&folder).file_name().expect("a name").to_string_lossy().into_owned();
     let row = table.lines().find(|line| line.contains("fix it")).expect("a row");
-    assert!(row.contains(&name) && row.contains("failed: budget of 1 attempts spent"), "{table}");
+    assert!(row.contains(&name) && row.contains("failed: budget of 1 attempt spent"), "{table}");
     let unknown = desk.towline(["ls", "--phase", "sleepy"]);
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
 

@@ -34,7 +34,7 @@ fn the_end_of_a_goal_is_passed_to_the_users_command() {
     let (desk, file) = desk("echo fixed > fix.txt");
     for (check, kind, text) in [
         ("test -e fix.txt", "done", "fix it is done"),
-        ("false", "failed", "fix it failed: budget of 1 attempts spent"),
+        ("false", "failed", "fix it failed: budget of 1 attempt spent"),
     ] {
         let _ = std::fs::remove_file(&file);
         let ran = desk.towline(["run", "fix it", "--check", check, "--budget", "attempts=1", "--json"]);

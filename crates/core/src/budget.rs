@@ -105,17 +105,20 @@ impl GoalState {
     /// A budget that is spent, in words, with what was used where that can be more.
     pub fn spent_budget(&self, axis: Axis) -> Option<String> {
         let (limits, usage) = (&self.budget, self.usage());
-        let counted = |limit: Option<u64>, what: &str| limit.map(|limit| format!("{limit} {what}"));
+        let counted = |limit: Option<u64>, what: &str| {
+            limit.map(|limit| format!("{limit} {what}{}", if limit == 1 { "" } else { "s" }))
+        };
+        let in_row = |limit, what| counted(limit, what).map(|counted| format!("{counted} in a row"));
         let (limit, used) = match axis {
-            Axis::Turns => (counted(limits.turns, "turns"), None),
-            Axis::Attempts => (counted(limits.attempts, "attempts"), None),
+            Axis::Turns => (counted(limits.turns, "turn"), None),
+            Axis::Attempts => (counted(limits.attempts, "attempt"), None),
             Axis::Wall => (limits.wall.map(show_duration), None),
             Axis::Tokens => {
-                (counted(limits.tokens.map(|limit| limit.0), "tokens"), Some(usage.tokens().to_string()))
+                (counted(limits.tokens.map(|limit| limit.0), "token"), Some(usage.tokens().to_string()))
             }
             Axis::Usd => (limits.usd.map(|limit| limit.to_string()), Some(usage.spent().to_string())),
-            Axis::Errors => (counted(limits.errors, "errors in a row"), None),
-            Axis::Denials => (counted(limits.denials, "denials in a row"), None),
+            Axis::Errors => (in_row(limits.errors, "error"), None),
+            Axis::Denials => (in_row(limits.denials, "denial"), None),
         };
         let used = used.map(|used| format!(" ({used})")).unwrap_or_default();
         Some(format!("budget of {} spent{used}", limit?))

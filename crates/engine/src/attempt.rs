@@ -351,13 +351,19 @@ impl<'a> Conversation<'a> {
                     self.kill().await;
                     return Ok(());
                 }
-                self.act(words, None).await?;
                 self.stopping = Stopping::Asked(Instant::now() + INTERRUPT_PATIENCE);
+                self.act(words, None).await?;
             }
             (StopLevel::Stop | StopLevel::StopSpending, _) => {}
             (StopLevel::Kill, _) => self.kill().await,
         }
         Ok(())
+    }
+
+    /// Whether the budget was spent a moment ago. An answer would let the agent spend more.
+    fn must_stop_spending(&self) -> bool {
+        let is_to_stop = *self.control.stop.borrow() == StopLevel::StopSpending;
+        is_to_stop && matches!(self.stopping, Stopping::No | Stopping::Overdue)
     }
 
     async fn kill(&mut self) {
@@ -407,6 +413,9 @@ impl<'a> Conversation<'a> {
             return self.sender.send(news).await;
         }
         self.sender.send_and_wait(news).await?;
+        if self.must_stop_spending() {
+            return Ok(());
+        }
         for action in requests {
             match (action, &self.run) {
                 (Action::Write(bytes), _) => self.write(&bytes).await,

@@ -53,7 +53,7 @@ impl Turn<'_> {
         };
         let mut tries = Tries::default();
         loop {
-            self.outbox.flushed().await;
+            self.outbox.counted(&self.session.id).await;
             // A try that fails halfway and the next one are two messages.
             let message = Uuid::now_v7().to_string();
             let mut send_delta = |delta: Delta| {

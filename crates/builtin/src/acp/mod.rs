@@ -6,7 +6,7 @@
 //!
 //! Besides the protocol it sends notifications whose names begin with `_towline/`: `retrying` when the model is asked
 //! again, `compacted` when the conversation was replaced by a summary, and `problem` when an MCP server cannot be
-//! used or the provider counts no tokens.
+//! used or the provider counts no tokens. Of Towline it also requests `_towline/counted` before the model is asked.
 
 mod ask;
 mod calls;

@@ -1,6 +1,7 @@
 //! Outgoing messages: one writer for all sessions, and our own requests that wait for an answer.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
@@ -18,6 +19,8 @@ use crate::lock::lock;
 pub(super) struct Outbox {
     pieces: mpsc::UnboundedSender<Piece>,
     asked: Arc<Mutex<Asked>>,
+    /// Whether the client is Towline, which may stop a turn that has spent its budget.
+    is_towline: Arc<AtomicBool>,
 }
 
 /// The receiving end, for [`write_out`].
@@ -43,7 +46,12 @@ impl Outbox {
     /// Creates an outbox and its receiving end.
     pub(super) fn new() -> (Self, PieceReceiver) {
         let (pieces, receiver) = mpsc::unbounded_channel();
-        (Self { pieces, asked: Arc::default() }, receiver)
+        (Self { pieces, asked: Arc::default(), is_towline: Arc::default() }, receiver)
+    }
+
+    /// From now on, Towline is asked before each request to the model.
+    pub(super) fn set_towline(&self) {
+        self.is_towline.store(true, Ordering::Relaxed);
     }
 
     /// Sends a notification.
@@ -95,6 +103,15 @@ impl Outbox {
         let (sender, receiver) = oneshot::channel();
         if self.pieces.send(Piece::Flush(sender)).is_ok() {
             let _ = receiver.await;
+        }
+    }
+
+    /// Waits until the client may have stopped the turn because of what it has used so far: Towline answers when that is recorded and
+    /// does not when the budget is spent.
+    pub(super) async fn counted(&self, session: &str) {
+        self.flushed().await;
+        if self.is_towline.load(Ordering::Relaxed) {
+            self.ask("_towline/counted", json!({"sessionId": session})).await;
         }
     }
 

@@ -139,7 +139,13 @@ impl Server {
 
     fn on_request(&mut self, id: &RawValue, method: &str, params: &RawValue) {
         let answer = match method {
-            "initialize" => Ok(hello()),
+            "initialize" => {
+                let client: Value = serde_json::from_str(params.get()).unwrap_or_default();
+                if client.pointer("/clientInfo/name").is_some_and(|name| name == "towline") {
+                    self.shared.outbox.set_towline();
+                }
+                Ok(hello())
+            }
             "session/new" | "session/load" | "session/resume" => match self.on_open(id, method, params) {
                 Ok(()) => return,
                 Err(refusal) => Err(refusal),

@@ -2,7 +2,9 @@
 
 use towline_app::report::{TRUST_LEVEL, WARM, confirmed_by, goal_report};
 use towline_app::{CHANNEL, Context, Error, agents_of};
-use towline_core::{Attempt, Baseline, CheckResult, Checkout, Goal, GoalState, Origin, show_duration};
+use towline_core::{
+    Attempt, Baseline, BaselineMode, CheckResult, Checkout, Goal, GoalState, Origin, show_duration,
+};
 use towline_engine::{Clock, SystemClock, is_driven};
 use towline_store::GoalRecord;
 
@@ -52,7 +54,7 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<(), Error> {
     facts.extend(
         record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.describe()))),
     );
-    facts.extend(baseline(&record.state));
+    facts.extend(baseline(record));
     facts.extend(conversation(record));
     facts.extend(protection(&record.goal));
     let limits = spent_of_limits(record, SystemClock.now());
@@ -76,7 +78,7 @@ pub(crate) async fn run(context: &Context, args: Show) -> Result<(), Error> {
 }
 
 /// The result of the checks before any work, and whether the checks are still the same.
-fn baseline(state: &GoalState) -> Vec<(&'static str, String)> {
+fn baseline(GoalRecord { goal, state, .. }: &GoalRecord) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(replaced) = &state.replaced_checks {
         let since = clock_time(replaced.since, SystemClock.now());
@@ -84,6 +86,10 @@ fn baseline(state: &GoalState) -> Vec<(&'static str, String)> {
             "replaced",
             format!("checks replaced at {since}; earlier verdicts are about other checks"),
         ));
+    }
+    let was_stopped = state.baseline == Baseline::Unknown && !state.attempts.is_empty();
+    if was_stopped && goal.baseline != BaselineMode::Off && !goal.checks.is_empty() {
+        facts.push(("baseline", "unknown".to_owned()));
     }
     let Baseline::Known { checks } = &state.baseline else { return facts };
     let failed: Vec<&str> =

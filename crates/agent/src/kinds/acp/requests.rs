@@ -45,6 +45,10 @@ impl AcpProtocol {
                 _ => Ok(self.refuse(request, &RpcError::invalid_params("the tool call cannot be read"))),
             },
             "elicitation/create" => Ok(self.on_elicitation(request)),
+            // The answer goes out when everything before it is recorded, and not at all when the budget is spent.
+            "_towline/counted" => {
+                Ok(self.lines.write(jsonrpc::answer(request.id, json!({}))).into_iter().collect())
+            }
             // Known but not offered: an agent that asks anyway must do without.
             "fs/read_text_file"
             | "fs/write_text_file"

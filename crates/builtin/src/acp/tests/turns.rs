@@ -186,3 +186,22 @@ async fn a_provider_that_counts_no_tokens_is_reported_once_per_session() {
     assert!(reported.len() == 1 && reported[0].contains("does not report how many tokens"), "{reported:?}");
     assert_eq!(problems(&agent.prompt(&session, "on").await.0), Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn towline_is_asked_before_each_request_and_a_turn_that_gets_no_answer_sends_none() {
+    let place = Place::new();
+    let read = json!({"path": "."});
+    let (mut agent, session) = place.session([calls(&[("list", read)]), replies("Done.")]).await;
+    agent.call("initialize", json!({"protocolVersion": 1, "clientInfo": {"name": "towline"}})).await;
+    let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+    let prompt = agent.request("session/prompt", prompt).await;
+    let asked = agent.wait_for("_towline/counted").await;
+    assert_eq!((&asked["params"], agent.asked().len()), (&json!({"sessionId": session}), 0));
+    agent.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {}})).await;
+    agent.wait_for("_towline/counted").await;
+    agent
+        .send(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}))
+        .await;
+    let (_, answer) = agent.until(prompt).await;
+    assert_eq!((&answer["result"]["stopReason"], agent.asked().len()), (&json!("cancelled"), 1));
+}
