@@ -72,7 +72,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow("crates/app/src/", "Action::Tell", "the command as a hint"),
     allow("crates/cli/src/args.rs", "Tell", "the arguments of the command"),
     allow("crates/cli/src/commands/steer.rs", "Tell", "the arguments of the command"),
-    allow("crates/cli/src/commands/steer.rs", "async fn tell", "the command"),
+    allow("crates/cli/src/commands/steer.rs", "async fn tell", "carries out the command"),
     allow("crates/cli/src/operator.rs", "Tell", "the arguments of the command"),
     allow("crates/cli/src/hints.rs", "Action::Tell", "the command as a hint"),
     allow(
