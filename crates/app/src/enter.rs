@@ -90,7 +90,9 @@ fn planned(
         Error::usage(format!("agent `{name}` has no session of its own that a person can open"))
             .hint(format!("pause the goal, work in {directory}, then resume the goal"))
     })?;
-    mcp_file::must_have_variables(settings, environment)?;
+    if kind.interactive_has_mcp() {
+        mcp_file::must_have_variables(settings, environment)?;
+    }
     let without_servers = AgentSettings { mcp: BTreeMap::new(), ..settings.clone() };
     let typed = interactive(&without_servers).unwrap_or_default();
     let mut environment = kind.environment(settings, environment);

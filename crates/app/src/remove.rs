@@ -91,7 +91,8 @@ pub async fn remove(
     for record in records {
         let goal = record.goal.id;
         let removed = remove_one(&engine, goal, unmerged).await;
-        if removed.is_ok() {
+        if removed.as_ref().is_ok_and(|removed| removed.preserved.is_empty() && removed.left.files.is_none())
+        {
             remove_sample(&home, store.as_ref(), &record.goal.workspace.repository).await;
         }
         removals.push(Removal { goal, record: Some(record), removed });

@@ -275,7 +275,7 @@ impl Stepper<'_> {
             (_, Event::Answered { question, reply, by }) => self.answer(*question, reply, *by)?,
             (_, Event::MessageSent { text }) => self.receive_message(text)?,
             (phase, Event::Restored { paths, .. }) if phase.is_settled() => {
-                self.state.restored = paths.is_empty();
+                self.state.restored |= paths.is_empty();
             }
             (_, Event::CancelRequested) => self.cancel()?,
             (_, Event::PauseRequested { reason }) => self.pause(*reason)?,

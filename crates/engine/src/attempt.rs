@@ -413,11 +413,9 @@ impl<'a> Conversation<'a> {
             return self.sender.send(news).await;
         }
         self.sender.send_and_wait(news).await?;
-        if self.must_stop_spending() {
-            return Ok(());
-        }
         for action in requests {
             match (action, &self.run) {
+                (Action::Write(_), _) if self.must_stop_spending() => {}
                 (Action::Write(bytes), _) => self.write(&bytes).await,
                 // A process that is gone has its input closed.
                 (Action::CloseStdin, RunState::Alive(supervisor)) => {

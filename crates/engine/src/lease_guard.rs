@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -24,9 +23,6 @@ use crate::feed::Feed;
 use crate::home::Home;
 use crate::removal::is_alive;
 use crate::runs::{self, Trail};
-
-/// Longer than a person works in a session.
-const LONGEST_HOLD: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// A held goal. Release it at the end; a lease that is not released expires.
 pub struct LeaseGuard {
@@ -148,6 +144,10 @@ impl LeaseGuard {
 
     /// Records what the operator did.
     pub async fn note(&mut self, event: Event) -> Result<(), EngineError> {
+        if self.renewal.is_empty() {
+            // A lease that is not renewed has no end. The store is waited for as long as for any other.
+            self.driver.lease_ends.send_replace(Instant::now() + LEASE);
+        }
         match self.noted {
             Noted::Nothing => {
                 self.driver.record_claim(Some(event)).await?;
@@ -185,7 +185,6 @@ impl LeaseGuard {
     pub async fn hold_unrenewed(&mut self) -> Result<(), EngineError> {
         self.renewal.shutdown().await;
         self.lease = self.shared.store.renew(&self.lease, RESTING).await?;
-        self.driver.lease_ends.send_replace(Instant::now() + LONGEST_HOLD);
         Ok(())
     }
 

@@ -45,11 +45,8 @@ impl EventSender {
         self.sender.send(Batch { incoming, recorded: None }).await.map_err(|_| DriverGone)
     }
 
-    /// Sends events to the driver and waits until they are recorded.
+    /// Sends events to the driver and waits until they are recorded, and everything that was sent before.
     pub(crate) async fn send_and_wait(&self, incoming: Vec<Incoming>) -> Result<(), DriverGone> {
-        if incoming.is_empty() {
-            return Ok(());
-        }
         let (done, recorded) = oneshot::channel();
         self.sender.send(Batch { incoming, recorded: Some(done) }).await.map_err(|_| DriverGone)?;
         recorded.await.map_err(|_| DriverGone)

@@ -8,7 +8,7 @@ use crate::ancestry::has_first_arguments;
 use crate::platform::{self, Mark};
 
 /// Starts a session. Whatever it starts has the mark of a supervisor's program, so that it is found when the session is over. Until
-/// then this process counts as its supervisor, by its name, and has what loses its parent. Must be called on the main thread, which
+/// then this process counts as its supervisor, by its name, and adopts the orphans of the session. Must be called on the main thread, which
 /// has the name of the process.
 #[expect(unsafe_code, reason = "only a child that is about to run another program can mark itself")]
 pub fn start_session(command: &mut Command) -> io::Result<Child> {

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use towline_core::Commit;
 
-use crate::directory::{Descent, Directory, Way};
+use crate::directory::{Descent, Pending, Way};
 use crate::git_dir::ObjectFormat;
 use crate::paths::{from_bytes, parents};
 use crate::settings::git_bool;
@@ -202,8 +202,8 @@ impl Comparison {
     ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
         let directories = self.directories();
         let mut found = BTreeMap::new();
-        let mut pending = vec![Directory::top(top)];
-        while let Some(directory) = pending.pop() {
+        let mut pending = vec![Pending::top(top)];
+        while let Some(directory) = pending.pop().map(Pending::enter) {
             let inner = directory.path().strip_prefix(top).unwrap_or(Path::new(""));
             let entries = match directory.entries() {
                 Err(error) if is_absence(&error) => continue,
@@ -220,7 +220,7 @@ impl Comparison {
                     let is_known = known.contains(&[path, b"/"].concat()) || self.expected.contains_key(path);
                     let is_top = inner.as_os_str().is_empty();
                     if !is_known && (!is_top || directories.contains(path) || is_place(&name)) {
-                        pending.push(directory.enter(&entry));
+                        pending.push(directory.pending(entry));
                     }
                 } else if !self.expected.contains_key(path) && covers(&name) {
                     let file = directory.way_to(&entry);

@@ -71,8 +71,13 @@ impl Directory {
         fs::read_dir(self.way())?.map(named).collect()
     }
 
+    /// The directory of this name in it, for later.
+    pub(crate) fn pending(&self, name: OsString) -> Pending {
+        Pending { above: self.clone(), name: Some(name) }
+    }
+
     /// The directory of this name in it, whether or not there is one.
-    pub(crate) fn enter(&self, name: &OsStr) -> Self {
+    fn enter(&self, name: &OsStr) -> Self {
         let (path, below, levels) = (self.path.join(name), self.below.join(name), self.levels + 1);
         if levels >= STRIDE
             && let Ok(held) = HeldDirectory::open(&self.way_by(&below))
@@ -80,6 +85,27 @@ impl Directory {
             return Self { path, held: Some(Rc::new(held)), below: PathBuf::new(), levels: 0 };
         }
         Self { path, held: self.held.clone(), below, levels }
+    }
+}
+
+/// A directory that is entered when its turn comes, so that only those on the way to one are held open, however many there are.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    above: Directory,
+    /// None for the one above itself.
+    name: Option<OsString>,
+}
+
+impl Pending {
+    pub(crate) fn top(path: &Path) -> Self {
+        Self { above: Directory::top(path), name: None }
+    }
+
+    pub(crate) fn enter(self) -> Directory {
+        match self.name {
+            Some(name) => self.above.enter(&name),
+            None => self.above,
+        }
     }
 }
 
@@ -134,5 +160,30 @@ impl Descent {
 
     fn innermost(&self) -> &Step {
         self.steps.last().unwrap_or(&self.top)
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_that_wait_are_not_held_open() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let mut directory = Directory::top(dir.path());
+        for _ in 1..STRIDE {
+            directory = directory.enter(OsStr::new("d"));
+        }
+        let open = || fs::read_dir("/proc/self/fd").expect("our files").count();
+        let before = open();
+        let names: Vec<OsString> = (0..200).map(|number| number.to_string().into()).collect();
+        for name in &names {
+            fs::create_dir_all(directory.path().join(name)).expect("made");
+        }
+        let mut pending: Vec<Pending> = names.into_iter().map(|name| directory.pending(name)).collect();
+        // Other tests of this process open files too.
+        assert!(open() < before + 100);
+        let entered = pending.pop().map(Pending::enter).expect("one");
+        assert_eq!((entered.levels, entered.entries().expect("listed").len()), (0, 0));
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::WorkspaceError;
-use crate::directory::Directory;
+use crate::directory::{Directory, Pending};
 use crate::paths::{remove_tree, settle};
 
 /// Files that git opens wherever it meets them, whether or not they are part of the work.
@@ -50,8 +50,8 @@ pub(crate) enum Special {
 pub(crate) fn prepare_for_git(top: &Path, special: Special) -> Result<Vec<Vec<u8>>, WorkspaceError> {
     let walk = Walk { top: settle(top), special };
     let mut met = Vec::new();
-    let mut pending = vec![Directory::top(top)];
-    while let Some(directory) = pending.pop() {
+    let mut pending = vec![Pending::top(top)];
+    while let Some(directory) = pending.pop().map(Pending::enter) {
         let is_top = directory.path() == top;
         for (entry, kind) in walk.entries_of(&directory)? {
             let path = directory.path().join(&entry);
@@ -62,7 +62,7 @@ pub(crate) fn prepare_for_git(top: &Path, special: Special) -> Result<Vec<Vec<u8
             if is_git && (kind.is_dir() || kind.is_file() || kind.is_symlink()) {
                 walk.prepare_repository(&path)?;
             } else if kind.is_dir() {
-                pending.push(directory.enter(&entry));
+                pending.push(directory.pending(entry));
             } else if !kind.is_file() && !kind.is_symlink() {
                 if is_git || READ_BY_GIT.iter().any(|read| entry == *read) {
                     walk.give_way(&path)?;

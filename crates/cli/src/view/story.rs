@@ -367,7 +367,7 @@ fn one_line(paint: Paint, event: &Event) -> Option<String> {
         }
         Event::CancelRequested => paint.warn("cancelling: ending everything that runs for the goal"),
         Event::PauseRequested { reason } => {
-            paint.warn(&format!("paused {}: ending everything that runs for the goal", reason.by()))
+            paint.warn(&format!("pausing, {}: ending everything that runs for the goal", reason.by()))
         }
         Event::ResumeRequested => "resumed".to_owned(),
         Event::CompactRequested { focus } => {

@@ -19,7 +19,7 @@ use crate::news::{EventSender, StopLevel};
 use crate::resolver::Resolved;
 use crate::runs::{RunState, Trail};
 use crate::secrecy::add_token;
-use crate::{attempt, baseline, checks, interrupted, prepare, supervisors};
+use crate::{attempt, baseline, checks, interrupted, prepare, runs, supervisors};
 
 /// Of a driver that is a goal's first: nothing ran for the goal before.
 const FIRST: Generation = Generation(1);
@@ -226,11 +226,12 @@ impl Driver {
             _ => None,
         };
         self.was_cut_off = self.state.phase.living_attempt().is_some() && expected.is_none();
-        let ended = match expected {
-            Some(_) => supervisors::end_others(&self.shared, self.goal.id, expected).await,
-            // A supervisor that was killed may have left processes that nothing else names.
-            None => supervisors::end_all(&self.shared, self.trail()).await,
-        };
+        let ended = supervisors::end_others(&self.shared, self.goal.id, expected).await;
+        if expected.is_none() {
+            // A supervisor that was killed may have left processes that nothing else names. What cannot be ended is reported before
+            // the next attempt or verdict.
+            let _ = runs::sweep(self.trail()).await;
+        }
         ended.map_err(|source| EngineError::Processes { goal: self.goal.id, source })
     }
 

@@ -103,6 +103,7 @@ impl Driver {
         shared.watch.check()?;
         let mut deferred = VecDeque::new();
         let (lease, record) = tokio::select! {
+            biased;
             renewed = renewed(&shared, &lease) => renewed?,
             () = insisted(&mut orders, &mut deferred) => return Err(unanswered(&shared).into()),
         };

@@ -89,8 +89,10 @@ async fn an_agent_that_has_spent_its_money_or_its_tokens_is_stopped_more_urgentl
         let world = World::new();
         let mut engine = world.engine();
         let _handle = engine.start(goal_with(budget.clone())).await;
-        let mut work = engine.first_attempt().await;
-        work.emit(AgentEvent::Usage { model: None, used, context_used: None, context_size: None }).await;
-        assert_eq!(work.stopped().await, StopLevel::StopSpending);
+        let work = engine.first_attempt().await;
+        work.send(AgentEvent::Usage { model: None, used, context_used: None, context_size: None }).await;
+        // An answer to the agent waits for this, though it has nothing to record itself.
+        work.recorded().await;
+        assert_eq!(*work.control.stop.borrow(), StopLevel::StopSpending);
     }
 }

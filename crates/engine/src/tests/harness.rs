@@ -283,6 +283,11 @@ impl Work {
         self.sender.send(vec![self.incoming(event, None)]).await.expect("a driver");
     }
 
+    /// Waits until everything that was sent is recorded.
+    pub(super) async fn recorded(&self) {
+        self.sender.send_and_wait(Vec::new()).await.expect("a driver");
+    }
+
     /// Reports an event of the agent at this place of its output.
     pub(super) async fn emit_at(&self, event: AgentEvent, raw: RawRef) {
         self.sender.send_and_wait(vec![self.incoming(event, Some(raw))]).await.expect("a driver");
