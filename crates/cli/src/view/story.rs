@@ -366,9 +366,7 @@ fn one_line(paint: Paint, event: &Event) -> Option<String> {
             paint.dim(&format!("  not known whether the checks passed before any work: {reason}"))
         }
         Event::CancelRequested => paint.warn("cancelling: ending everything that runs for the goal"),
-        Event::PauseRequested { reason } => {
-            paint.warn(&format!("pausing, {}: ending everything that runs for the goal", reason.by()))
-        }
+        Event::PauseRequested { .. } => paint.warn("pausing: ending everything that runs for the goal"),
         Event::ResumeRequested => "resumed".to_owned(),
         Event::CompactRequested { focus } => {
             let focus = focus.as_ref().map(|focus| format!(", keeping: {}", brief(focus)));
