@@ -124,7 +124,7 @@ async fn remove_sample(home: &Home, store: &dyn Store, repository: &str) {
     };
     let listing = Listing { repository: Some(repository.to_owned()), limit: 1, ..Listing::all() };
     if store.list(&listing).await.is_ok_and(|goals| goals.is_empty()) {
-        // What cannot be removed harms nobody.
+        // A sample that cannot be removed only uses space.
         let _ = home.remove(folder);
     }
 }

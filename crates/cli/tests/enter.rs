@@ -79,7 +79,7 @@ fn a_person_takes_over_a_running_goal_and_it_continues_from_there() {
         assert_eq!(refused.code, Some(2), "{command}: {refused:?}");
     }
     terminal.type_in("echo done > work.txt; env > ../seen");
-    // What runs in the session is an agent, whoever sits in front of it.
+    // Programs in the session count as the agent, even while a person types.
     let [refusal, left] = ["refusal", "left"].map(|name| desk.home.path().join(name));
     let (home, program) = (desk.home.towline(), env!("CARGO_BIN_EXE_towline"));
     let gc = format!("TOWLINE_HOME={} {program} gc 2> {}", home.display(), refusal.display());

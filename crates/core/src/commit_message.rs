@@ -17,7 +17,7 @@ const LONGEST_BODY: usize = 4_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checked {
     Yes,
-    /// Its files are a mixture that nobody has checked.
+    /// Its files are a mixture, and no checks ran on them.
     No,
 }
 

@@ -296,7 +296,7 @@ pub(crate) fn claimed(model: Option<&str>) -> Event {
     Event::Claimed { worker: "w".into(), models: models.into_iter().collect() }
 }
 
-/// The first session goes on.
+/// The first session continues.
 pub(crate) fn resumed() -> SessionPlan {
     SessionPlan::Resume(SessionId::new("s1"))
 }

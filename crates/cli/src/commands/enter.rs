@@ -85,7 +85,7 @@ async fn hold_session(command: &SessionCommand) -> Result<Option<i32>, Error> {
 }
 
 /// Waits for the session's end. While the person has suspended it, this process is suspended as well, so that the shell has
-/// the terminal. Without a terminal nobody could continue either of them.
+/// the terminal. After a hangup there is no shell that could continue them, so the session ends.
 fn wait_for_end(session: Pid) -> io::Result<Option<i32>> {
     loop {
         // What the session has started and abandoned comes to this process, and is not to stay a zombie.

@@ -17,7 +17,7 @@ use crate::view::{LastLine, Live, TICK, how_to_answer};
 /// How many events of a goal that is resumed are searched for tools that still run.
 const RECALLED: usize = 1_000;
 
-/// The ways to reach whoever watches a goal.
+/// The ways to get the attention of the person who watches a goal.
 pub(super) struct Watching {
     goal: GoalId,
     store: Arc<dyn Store>,
