@@ -1,0 +1,137 @@
+/** Requests to the server. */
+
+import type { RawBytes } from './envelope';
+import type {
+  AccountLine, AgentLine, CostReport, EventPage, GoalPage, GoalReport, MergeReport, NewGoal, NewMerge, NewRetry, OpenedAccount, Problem,
+  ProjectLine, QuestionLine, QueueReport,
+} from './types';
+
+const PREFIX = '/api/v1';
+
+/** A request that failed. The message is for people. */
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    /** The HTTP status; 0 when the server was not reached. */
+    readonly status: number,
+    readonly hint: string | undefined,
+  ) {
+    super(message);
+  }
+}
+
+interface Access {
+  session(): string | undefined;
+  /** Called when the server does not accept the session. */
+  refused(): void;
+}
+
+let access: Access = { session: () => undefined, refused: () => undefined };
+
+export function setAccess(given: Access): void {
+  access = given;
+}
+
+interface Options {
+  body?: unknown;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+/** Sends a request and returns the reply if it is a success. */
+export async function send(method: 'GET' | 'POST', path: string, options: Options = {}): Promise<Response> {
+  const headers: Record<string, string> = { ...options.headers };
+  const session = access.session();
+  if (session !== undefined) headers.Authorization = `Bearer ${session}`;
+  if (options.body !== undefined) headers['Content-Type'] = 'application/json';
+  const init: RequestInit = { method, headers, cache: 'no-store', credentials: 'omit' };
+  if (options.body !== undefined) init.body = JSON.stringify(options.body);
+  if (options.signal) init.signal = options.signal;
+  let response: Response;
+  try {
+    response = await fetch(PREFIX + path, init);
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new ApiError('The server cannot be reached.', 0, 'Check whether `towline up` is running.');
+  }
+  if (response.ok) return response;
+  const failure = await failureOf(response);
+  if (failure.status === 401 && session !== undefined && session === access.session()) access.refused();
+  throw failure;
+}
+
+async function failureOf(response: Response): Promise<ApiError> {
+  const problem = (await response.json().catch(() => undefined)) as Partial<Problem> | undefined;
+  return new ApiError(problem?.detail ?? `The server replied with status ${response.status}.`, response.status, problem?.hint ?? undefined);
+}
+
+async function get<T>(path: string, query: Record<string, string | number | undefined> = {}): Promise<T> {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  const response = await send('GET', search === '' ? path : `${path}?${search}`);
+  return (await response.json()) as T;
+}
+
+/** A request that changes something. The key makes it safe to send it once more when the connection breaks. */
+async function post<T>(path: string, body?: unknown): Promise<T> {
+  const options: Options = { headers: { 'Idempotency-Key': randomKey() } };
+  if (body !== undefined) options.body = body;
+  const response = await send('POST', path, options).catch(async (error: unknown) => {
+    if (!(error instanceof ApiError) || error.status !== 0) throw error;
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    return send('POST', path, options);
+  });
+  return (await response.json()) as T;
+}
+
+/** `crypto.randomUUID` is missing on pages that came over plain HTTP from another machine. */
+function randomKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+const goalPath = (id: string): string => `/goals/${encodeURIComponent(id)}`;
+
+export const api = {
+  goals: (query: { phase?: string; repository?: string; cursor?: string; limit?: number }) => get<GoalPage>('/goals', query),
+  create: (goal: NewGoal) => post<GoalReport>('/goals', goal),
+  goal: async (id: string): Promise<{ report: GoalReport; last: number | undefined }> => {
+    const response = await send('GET', goalPath(id));
+    return { report: (await response.json()) as GoalReport, last: lastPlace(response.headers.get('ETag')) };
+  },
+  events: (id: string, cursor: number, limit: number) => get<EventPage>(`${goalPath(id)}/events`, { cursor, limit }),
+  answer: (id: string, text: string, question: number) => post<GoalReport>(`${goalPath(id)}/answer`, { text, question }),
+  tell: (id: string, text: string) => post<GoalReport>(`${goalPath(id)}/tell`, { text }),
+  pause: (id: string) => post<GoalReport>(`${goalPath(id)}/pause`),
+  resume: (id: string) => post<GoalReport>(`${goalPath(id)}/resume`),
+  cancel: (id: string) => post<GoalReport>(`${goalPath(id)}/cancel`),
+  retry: (id: string, retry: NewRetry) => post<GoalReport>(`${goalPath(id)}/retry`, retry),
+  diff: async (id: string): Promise<string> => (await send('GET', `${goalPath(id)}/diff`)).text(),
+  /** A part of what an attempt printed. */
+  output: async (id: string, attempt: number, raw: RawBytes): Promise<string> => {
+    const headers = { Range: `bytes=${raw.offset}-${raw.offset + raw.length - 1}` };
+    return (await send('GET', `${goalPath(id)}/attempts/${attempt}/log`, { headers })).text();
+  },
+  merge: (id: string, merge: NewMerge) => post<MergeReport>(`${goalPath(id)}/merge`, merge),
+  questions: () => get<QuestionLine[]>('/questions'),
+  projects: () => get<ProjectLine[]>('/projects'),
+  queue: () => get<QueueReport>('/queue'),
+  agents: () => get<AgentLine[]>('/agents'),
+  accounts: () => get<AccountLine[]>('/accounts'),
+  openAccount: (name: string) => post<OpenedAccount>(`/accounts/${encodeURIComponent(name)}/open`),
+  cost: (by: string, since: string) => get<CostReport>('/cost', { by, since }),
+  signIn: (code: string) => post<{ session: string }>('/sign-in', { code }),
+  signOut: (session: string) => send('POST', '/sign-out', { headers: { Authorization: `Bearer ${session}` } }).catch(() => undefined),
+};
+
+/** The tag of a goal holds the place of the newest entry of its log. Without it, the log is read from its beginning. */
+function lastPlace(tag: string | null): number | undefined {
+  const digits = /^(?:W\/)?"(\d+)"$/.exec(tag ?? '')?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+/** What a person reads about a failure. */
+export function messageOf(error: unknown): string {
+  if (error instanceof ApiError) return error.hint === undefined ? error.message : `${error.message} (${error.hint})`;
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,159 @@
+/** Reads the diff that the server gives, in git's format. */
+
+export type LineKind = 'context' | 'added' | 'removed' | 'note';
+
+export interface DiffLine {
+  kind: LineKind;
+  text: string;
+  /** Its number before and after the change. */
+  before: number | undefined;
+  after: number | undefined;
+}
+
+export interface Hunk {
+  header: string;
+  lines: DiffLine[];
+}
+
+export interface DiffFile {
+  path: string;
+  /** The path before, when it was another. */
+  from: string | undefined;
+  change: 'added' | 'deleted' | 'renamed' | 'changed';
+  binary: boolean;
+  hunks: Hunk[];
+  added: number;
+  removed: number;
+  /** Changes with every character of the file's diff. */
+  digest: string;
+}
+
+export function parseDiff(text: string): DiffFile[] {
+  const files: DiffFile[] = [];
+  let reader: Reader | undefined;
+  for (const line of text.split('\n')) {
+    if (line.startsWith('diff --git ') && !reader?.isInHunk()) {
+      if (reader) files.push(reader.finish());
+      reader = new Reader(line);
+    } else {
+      reader?.line(line);
+    }
+  }
+  if (reader) files.push(reader.finish());
+  return files;
+}
+
+class Reader {
+  #file: DiffFile;
+  #text: string[];
+  #before = 0;
+  #after = 0;
+  #leftBefore = 0;
+  #leftAfter = 0;
+
+  constructor(header: string) {
+    const path = pathOfHeader(header);
+    this.#file = { path, from: undefined, change: 'changed', binary: false, hunks: [], added: 0, removed: 0, digest: '' };
+    this.#text = [header];
+  }
+
+  isInHunk(): boolean {
+    return this.#leftBefore > 0 || this.#leftAfter > 0;
+  }
+
+  line(line: string): void {
+    // The commits of an index line change with every other file; the file's own lines are what counts.
+    if (!line.startsWith('index ')) this.#text.push(line);
+    if (this.isInHunk()) this.#inHunk(line);
+    else if (line.startsWith('\\')) this.#add('note', line.slice(2));
+    else this.#header(line);
+  }
+
+  finish(): DiffFile {
+    while (this.#text.at(-1) === '') this.#text.pop();
+    return { ...this.#file, digest: digest(this.#text.join('\n')) };
+  }
+
+  #header(line: string): void {
+    const file = this.#file;
+    const hunk = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$/.exec(line);
+    if (hunk) {
+      this.#before = Number(hunk[1]);
+      this.#after = Number(hunk[3]);
+      this.#leftBefore = Number(hunk[2] ?? 1);
+      this.#leftAfter = Number(hunk[4] ?? 1);
+      file.hunks.push({ header: (hunk[5] ?? '').trim(), lines: [] });
+    } else if (line.startsWith('new file')) file.change = 'added';
+    else if (line.startsWith('deleted file')) file.change = 'deleted';
+    else if (line.startsWith('rename from ')) {
+      file.change = 'renamed';
+      file.from = unquote(line.slice('rename from '.length));
+    } else if (line.startsWith('rename to ')) file.path = unquote(line.slice('rename to '.length));
+    else if (line.startsWith('+++ ') && line !== '+++ /dev/null') file.path = withoutSide(line.slice(4));
+    else if (line.startsWith('--- ') && line !== '--- /dev/null' && file.change === 'deleted') file.path = withoutSide(line.slice(4));
+    else if (line.startsWith('Binary files ') || line.startsWith('GIT binary patch')) file.binary = true;
+  }
+
+  #inHunk(line: string): void {
+    if (line.startsWith('\\')) return this.#add('note', line.slice(2));
+    const text = line.slice(1);
+    if (line.startsWith('+')) {
+      this.#file.added++;
+      this.#leftAfter--;
+      return this.#add('added', text, undefined, this.#after++);
+    }
+    if (line.startsWith('-')) {
+      this.#file.removed++;
+      this.#leftBefore--;
+      return this.#add('removed', text, this.#before++);
+    }
+    this.#leftBefore--;
+    this.#leftAfter--;
+    this.#add('context', text, this.#before++, this.#after++);
+  }
+
+  #add(kind: LineKind, text: string, before?: number, after?: number): void {
+    this.#file.hunks.at(-1)?.lines.push({ kind, text, before, after });
+  }
+}
+
+/** The path in `diff --git a/x b/x`, for files without lines that name it. */
+function pathOfHeader(header: string): string {
+  const paths = header.slice('diff --git '.length);
+  const quoted = / ("b\/.*")$/.exec(paths);
+  if (quoted?.[1]) return withoutSide(quoted[1]);
+  // Both halves are the same where nothing was renamed.
+  const half = paths.slice((paths.length + 1) / 2);
+  return withoutSide(half);
+}
+
+function withoutSide(path: string): string {
+  return unquote(path.replace(/\t$/, '')).replace(/^[ab]\//, '');
+}
+
+/** Git writes odd paths in quotes, with their bytes in octal. */
+function unquote(path: string): string {
+  if (!path.startsWith('"') || !path.endsWith('"')) return path;
+  const bytes: number[] = [];
+  const escapes: Record<string, number> = { n: 10, t: 9, r: 13, a: 7, b: 8, f: 12, v: 11 };
+  const inner = path.slice(1, -1);
+  for (const part of inner.matchAll(/\\([0-7]{3})|\\(.)|([^\\]+)/gu)) {
+    const [, octal, escaped, plain] = part;
+    if (octal !== undefined) bytes.push(Number.parseInt(octal, 8));
+    else if (escaped !== undefined) bytes.push(escapes[escaped] ?? escaped.charCodeAt(0));
+    else bytes.push(...new TextEncoder().encode(plain));
+  }
+  return new TextDecoder().decode(new Uint8Array(bytes));
+}
+
+/** A short hash (FNV-1a, twice 32 bits). It only has to notice changes. */
+export function digest(text: string): string {
+  let first = 0x811c9dc5;
+  let second = 0x9747b28c;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    first = Math.imul(first ^ code, 0x01000193);
+    second = Math.imul(second ^ code, 0x85ebca6b);
+  }
+  return (first >>> 0).toString(36) + (second >>> 0).toString(36);
+}

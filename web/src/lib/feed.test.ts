@@ -1,0 +1,149 @@
+import { describe, expect, it } from 'vitest';
+import { Feed, type FeedState, type Surroundings } from './feed';
+import type { ServerEvent } from './sse';
+
+const event = (id: number): ServerEvent => ({ name: 'event', id: String(id), data: String(id) });
+
+/** A browser with several tabs and a server whose streams the test writes. */
+class World {
+  opened: { last: string | undefined; push(event: ServerEvent): void; end(): void }[] = [];
+  #tabs: { onmessage: ((message: MessageEvent) => void) | null; open: boolean }[] = [];
+  #queue: (() => void)[] = [];
+  #locked = false;
+
+  tab(): { seen: string[]; states: FeedState[]; resyncs: number; feed: Feed } {
+    const tab = { seen: [] as string[], states: [] as FeedState[], resyncs: 0 };
+    const self = { onmessage: null as ((message: MessageEvent) => void) | null, open: true };
+    this.#tabs.push(self);
+    const world = this;
+    const surroundings: Surroundings = {
+      open: (last, signal) => world.#stream(last, signal),
+      channel: {
+        get onmessage() { return self.onmessage; },
+        set onmessage(given) { self.onmessage = given as typeof self.onmessage; },
+        postMessage: (data: unknown) => {
+          for (const other of world.#tabs) if (other !== self && other.open) other.onmessage?.({ data } as MessageEvent);
+        },
+        close: () => { self.open = false; },
+      },
+      lead: (run, signal) => world.#lead(run, signal),
+      wait: () => Promise.resolve(),
+    };
+    const feed = new Feed(surroundings, {
+      event: (data) => tab.seen.push(data),
+      state: (state) => tab.states.push(state),
+      resync: () => tab.resyncs++,
+    });
+    return Object.assign(tab, { feed });
+  }
+
+  async #lead(run: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    if (this.#locked) await new Promise<void>((resolve) => this.#queue.push(resolve));
+    if (signal.aborted) return this.#queue.shift()?.();
+    this.#locked = true;
+    await run();
+    this.#locked = false;
+    this.#queue.shift()?.();
+  }
+
+  async *#stream(last: string | undefined, signal: AbortSignal): AsyncGenerator<ServerEvent | 'opened'> {
+    const waiting: (ServerEvent | 'end')[] = [];
+    let wake = (): void => undefined;
+    const give = (one: ServerEvent | 'end'): void => { waiting.push(one); wake(); };
+    this.opened.push({ last, push: give, end: () => give('end') });
+    signal.addEventListener('abort', () => give('end'));
+    yield 'opened';
+    for (;;) {
+      const next = waiting.shift();
+      if (next === 'end') return;
+      if (next) yield next;
+      else await new Promise<void>((resolve) => { wake = resolve; });
+    }
+  }
+}
+
+const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
+
+describe('the events of all goals', () => {
+  it('come over one connection to all tabs, each once', async () => {
+    const world = new World();
+    const [one, two] = [world.tab(), world.tab()];
+    await settle();
+    world.opened[0]?.push(event(1));
+    world.opened[0]?.push(event(2));
+    await settle();
+    expect(world.opened.length).toBe(1);
+    expect([one.seen, two.seen]).toEqual([['1', '2'], ['1', '2']]);
+    one.feed.stop();
+    two.feed.stop();
+  });
+
+  it('resume after the last one, without a gap or a double', async () => {
+    const world = new World();
+    const tab = world.tab();
+    await settle();
+    world.opened[0]?.push(event(7));
+    await settle();
+    world.opened[0]?.end();
+    await settle();
+    expect(world.opened[1]?.last).toBe('7');
+    world.opened[1]?.push(event(7));
+    world.opened[1]?.push(event(8));
+    await settle();
+    expect(tab.seen).toEqual(['7', '8']);
+    expect(tab.states).toEqual(['open', 'lost', 'open']);
+    tab.feed.stop();
+  });
+
+  it('are followed by a new read of everything, once in each tab, when the connection is back', async () => {
+    const world = new World();
+    const [one, two] = [world.tab(), world.tab()];
+    await settle();
+    world.opened[0]?.push(event(7));
+    await settle();
+    expect([one.resyncs, two.resyncs]).toEqual([0, 0]);
+    world.opened[0]?.end();
+    await settle();
+    expect(world.opened[1]?.last).toBe('7');
+    expect([one.resyncs, two.resyncs]).toEqual([1, 1]);
+    one.feed.stop();
+    two.feed.stop();
+  });
+
+  it('are read again from the start when nothing was seen before the connection broke', async () => {
+    const world = new World();
+    const [one, two] = [world.tab(), world.tab()];
+    await settle();
+    world.opened[0]?.end();
+    await settle();
+    expect([one.resyncs, two.resyncs]).toEqual([1, 1]);
+    one.feed.stop();
+    two.feed.stop();
+  });
+
+  it('go on in another tab when the one that reads them is closed', async () => {
+    const world = new World();
+    const [one, two] = [world.tab(), world.tab()];
+    await settle();
+    world.opened[0]?.push(event(3));
+    await settle();
+    one.feed.stop();
+    await settle();
+    expect(world.opened.map((opened) => opened.last)).toEqual([undefined, '3']);
+    world.opened[1]?.push(event(4));
+    await settle();
+    expect(two.seen).toEqual(['3', '4']);
+    two.feed.stop();
+  });
+
+  it('come with the state of the connection, also to a tab that is opened later', async () => {
+    const world = new World();
+    const one = world.tab();
+    await settle();
+    const two = world.tab();
+    await settle();
+    expect(two.states).toEqual(['open']);
+    one.feed.stop();
+    two.feed.stop();
+  });
+});

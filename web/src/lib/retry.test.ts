@@ -1,0 +1,20 @@
+import { expect, it, vi } from 'vitest';
+import { RetryWithMessage } from './retry';
+
+it('retries a goal once, however often the message fails', async () => {
+  const steps = new RetryWithMessage<string>();
+  const retry = vi.fn(() => Promise.resolve('retried'));
+  await expect(steps.run(retry, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+  expect(steps.isRetried).toBe(true);
+  expect(await steps.run(retry, () => Promise.resolve('told'))).toBe('told');
+  expect(await steps.run(retry, undefined)).toBe('retried');
+  expect(retry).toHaveBeenCalledTimes(1);
+});
+
+it('retries again when the retry itself failed, and sends no message before', async () => {
+  const steps = new RetryWithMessage<string>();
+  const tell = vi.fn(() => Promise.resolve('told'));
+  await expect(steps.run(() => Promise.reject(new Error('no')), tell)).rejects.toThrow('no');
+  expect([steps.isRetried, tell.mock.calls.length]).toEqual([false, 0]);
+  expect(await steps.run(() => Promise.resolve('retried'), tell)).toBe('told');
+});

@@ -1,0 +1,93 @@
+/**
+ * The status of a goal: computed here and nowhere else, so that board, header, inbox and detail never disagree.
+ * The words are those of `towline queue`.
+ */
+
+/** What a goal looks like. Colours never stand alone: the label is always beside them. */
+export type Tone = 'needs' | 'busy' | 'wait' | 'good' | 'bad' | 'quiet';
+
+export type Group = 'needs' | 'running' | 'waiting' | 'ended';
+
+export interface Status {
+  label: string;
+  tone: Tone;
+  group: Group;
+}
+
+const STATUSES: Readonly<Record<string, Status>> = {
+  queued: { label: 'queued', tone: 'wait', group: 'waiting' },
+  preparing: { label: 'preparing', tone: 'busy', group: 'running' },
+  running: { label: 'running', tone: 'busy', group: 'running' },
+  stopping: { label: 'stopping', tone: 'busy', group: 'running' },
+  checking: { label: 'checking', tone: 'busy', group: 'running' },
+  sleeping: { label: 'sleeping', tone: 'wait', group: 'waiting' },
+  limited: { label: 'limited', tone: 'wait', group: 'waiting' },
+  paused: { label: 'paused', tone: 'quiet', group: 'waiting' },
+  blocked: { label: 'needs an answer', tone: 'needs', group: 'needs' },
+  escalated: { label: 'needs you', tone: 'needs', group: 'needs' },
+  done: { label: 'done', tone: 'good', group: 'ended' },
+  unproven: { label: 'unproven', tone: 'quiet', group: 'ended' },
+  failed: { label: 'failed', tone: 'bad', group: 'ended' },
+  cancelled: { label: 'cancelled', tone: 'quiet', group: 'ended' },
+  unreadable: { label: 'unreadable', tone: 'bad', group: 'ended' },
+};
+
+/** All phases in the order of a goal's life. */
+export const PHASES: readonly string[] = Object.keys(STATUSES);
+
+/** The phases of goals that have not ended, as a filter. The server refuses filters with a phase that it does not have. */
+export const ACTIVE: readonly string[] = PHASES.filter((phase) => STATUSES[phase]?.group !== 'ended');
+
+export const GROUPS: readonly { group: Group; title: string }[] = [
+  { group: 'needs', title: 'Needs you' },
+  { group: 'running', title: 'Running' },
+  { group: 'waiting', title: 'Waiting' },
+  { group: 'ended', title: 'Ended' },
+];
+
+/** A phase that this page does not know is shown by its name, and as nothing that is fine. */
+export function statusOf(goal: { phase: string }): Status {
+  return STATUSES[goal.phase] ?? { label: goal.phase, tone: 'bad', group: 'waiting' };
+}
+
+/** What a person can do with a goal. The server has the last word. */
+export interface Steps {
+  tell: boolean;
+  pause: boolean;
+  resume: boolean;
+  cancel: boolean;
+  retry: boolean;
+  merge: boolean;
+}
+
+/** A goal that was retried after a merge may have newer work. */
+function isMerged(goal: { candidate?: string | null; merged?: { candidate: string } | null }): boolean {
+  if (!goal.merged) return false;
+  return !goal.candidate || goal.candidate === goal.merged.candidate;
+}
+
+export function stepsOf(goal: { phase: string; candidate?: string | null; merged?: { candidate: string } | null }): Steps {
+  const { phase } = goal;
+  const { group } = statusOf(goal);
+  const isSettled = group === 'ended' || phase === 'escalated' || phase === 'paused';
+  return {
+    tell: group !== 'ended',
+    pause: !isSettled && phase !== 'stopping',
+    resume: phase === 'paused',
+    cancel: group !== 'ended',
+    retry: ['escalated', 'failed', 'cancelled', 'unproven', 'limited', 'sleeping'].includes(phase),
+    merge: (phase === 'done' || phase === 'unproven') && !isMerged(goal),
+  };
+}
+
+/** Why a goal is where it is, in one sentence; empty when the label is enough. */
+export function reasonOf(goal: {
+  phase: string;
+  reason?: string | null | undefined;
+  hold?: { text: string; reason: string } | null | undefined;
+}): string {
+  if (goal.phase === 'paused') return goal.reason === 'shutdown' ? 'paused by a shutdown; the server resumes it' : 'paused by you';
+  if (goal.phase === 'queued') return goal.hold?.text ?? '';
+  if (goal.phase === 'limited') return `the quota is used up${goal.reason ? `; ${goal.reason}` : ''}`;
+  return goal.reason ?? '';
+}

@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { clean, cut, cutStart, isWebAddress, oneLine, pieces } from './text';
+
+describe('text of agents', () => {
+  it('loses colours, titles and links of terminals', () => {
+    expect(clean('\x1b[1;31mred\x1b[0m \x1b]0;title\x07a\x1b]8;;javascript:x\x1b\\b\x1b(B\x9b2Jc')).toBe('red abc');
+    expect(clean('\x1b]0;a title without an end')).toBe('');
+  });
+
+  it('shows control characters and keeps tabs and newlines', () => {
+    expect(clean('a\x00b\x07\tc\r\nd\re\x7f\x85')).toBe('a⟨U+0000⟩b⟨U+0007⟩\tc\nd\ne⟨U+007F⟩⟨U+0085⟩');
+  });
+
+  it('shows what changes the direction of text or cannot be seen', () => {
+    expect(clean('\u202egnp.exe\u202c')).toBe('⟨U+202E⟩gnp.exe⟨U+202C⟩');
+    expect(clean('a\u2066b\u200bc\ufeff\u{e0041}')).toBe('a⟨U+2066⟩b⟨U+200B⟩c⟨U+FEFF⟩⟨U+E0041⟩');
+    expect(clean('👩‍🚀 naïve العربية')).toBe('👩‍🚀 naïve العربية');
+  });
+
+  it('has no piles of marks and no half characters', () => {
+    expect(clean(`a${'\u0301'.repeat(50)}b`)).toBe(`a${'\u0301'.repeat(4)}b`);
+    expect(clean('a\ud800b')).toBe('a\ufffdb');
+  });
+
+  it('is cut before it is cleaned', () => {
+    const long = 'x'.repeat(10_000_000);
+    expect(cut(long, 4_000)).toEqual({ text: 'x'.repeat(4_000), left: 9_996_000 });
+    expect(cutStart(`${long}end`, 3)).toEqual({ text: 'end', left: 10_000_000 });
+    expect(oneLine('a\n\n  b\u202e')).toBe('a b⟨U+202E⟩');
+  });
+
+  it('links to web pages and to nothing else', () => {
+    expect(pieces('see https://a.org/x?y=1, or javascript:alert(1).')).toEqual([
+      { kind: 'text', text: 'see ' },
+      { kind: 'link', text: 'https://a.org/x?y=1' },
+      { kind: 'text', text: ', or javascript:alert(1).' },
+    ]);
+    for (const odd of ['javascript:alert(1)', 'data:text/html,x', 'file:///etc/passwd', 'https://user:pass@a.org/', 'https://']) {
+      expect(isWebAddress(odd), odd).toBe(false);
+    }
+  });
+
+  it('shows code apart, also when its fence is open', () => {
+    expect(pieces('run `ls`:\n```sh\nls -l\n```\nok')).toEqual([
+      { kind: 'text', text: 'run ' },
+      { kind: 'code', text: 'ls' },
+      { kind: 'text', text: ':\n' },
+      { kind: 'block', text: 'ls -l' },
+      { kind: 'text', text: 'ok' },
+    ]);
+    expect(pieces('```\nhalf')).toEqual([{ kind: 'block', text: 'half' }]);
+  });
+});

@@ -1,0 +1,46 @@
+/** Keys of the page. Each view adds its own and takes them back when it goes away. */
+
+type Action = () => void;
+
+const actions = new Map<string, Action[]>();
+
+/** Adds keys. Those of the newest view count. Returns how to remove them. */
+export function addKeys(keys: Record<string, Action>): () => void {
+  for (const [key, action] of Object.entries(keys)) actions.set(key, [...(actions.get(key) ?? []), action]);
+  return () => {
+    for (const [key, action] of Object.entries(keys)) actions.set(key, (actions.get(key) ?? []).filter((one) => one !== action));
+  };
+}
+
+export function onKey(event: KeyboardEvent): void {
+  if (event.defaultPrevented || event.isComposing) return;
+  const target = event.target as HTMLElement | null;
+  const withControl = event.ctrlKey || event.metaKey;
+  const name = withControl ? `ctrl+${event.key.toLowerCase()}` : event.key;
+  const isTyping = target?.closest('input, textarea, select, [contenteditable]') != null;
+  if (isTyping && name === 'Escape') return target?.blur();
+  if (event.altKey || (isTyping && !withControl)) return;
+  if (document.querySelector('dialog[open]') !== null && name !== 'ctrl+k') return;
+  const action = actions.get(name)?.at(-1);
+  if (action === undefined) return;
+  event.preventDefault();
+  action();
+}
+
+/** Moves the focus among the rows that can be chosen. */
+export function moveFocus(step: 1 | -1): void {
+  const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')].filter((row) => row.offsetParent !== null);
+  const active = document.activeElement;
+  const at = rows.findIndex((row) => row === active || row.contains(active));
+  const next = rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step))];
+  next?.focus();
+  next?.scrollIntoView({ block: 'nearest' });
+}
+
+/** Puts the cursor into the first field for answers that is on the page. */
+export function focusFirst(selector: string): boolean {
+  const found = [...document.querySelectorAll<HTMLElement>(selector)].find((one) => one.offsetParent !== null);
+  found?.focus();
+  found?.scrollIntoView({ block: 'center' });
+  return found !== undefined;
+}
