@@ -33,12 +33,13 @@ pub(crate) fn run(places: &Places, docs: Docs) -> Result<()> {
     let python = python::install(&places.root, &folder)?;
     let mix = folder.join("claude.ndjson");
     let decode = ["--python", path(&python)?, "--file", path(&mix)?];
-    let benches: [(&str, &str, &[&str]); 7] = [
+    let benches: [(&str, &str, &[&str]); 8] = [
         ("towline-fuzzing", "decode", &decode),
         ("towline-store", "append", &[]),
         ("towline-cli", "attempt", &[]),
         ("towline-cli", "goals", &[]),
         ("towline-cli", "footprint", &[]),
+        ("towline-cli", "pool", &[]),
         ("towline-cli", "builtin", &[]),
         ("towline-cli", "warm", &[]),
     ];

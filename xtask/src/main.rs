@@ -26,8 +26,9 @@ Usage: cargo xtask <COMMAND>
 
 Commands:
   setup            Install the pinned agent CLIs (agents/package-lock.json) into target/agents, a jest
-                   (agents/jest) into target/jest and a pytest (agents/requirements.txt) into target/python;
-                   as root on Debian also the programs of the system that the tests start
+                   (agents/jest) into target/jest, a pytest (agents/requirements.txt) into target/python and
+                   clients of the HTTP interface (agents/clients) into target/clients; as root on Debian also
+                   the programs of the system that the tests start
   test [-- ARGS]   Run setup, then everything that must pass: formatting, clippy, rustdoc, doc tests,
                    build, tests. ARGS go to the test runner (nextest if there, else cargo test)
   agents [--run]   Report which pinned agent CLIs npm has newer versions of. --run installs those into
@@ -130,6 +131,8 @@ struct Places {
     agents: PathBuf,
     /// The virtual environment with pytest in it. The tests look for it beside the agent CLIs.
     python: PathBuf,
+    /// The virtual environment with clients of the HTTP interface in it, also beside the agent CLIs.
+    clients: PathBuf,
     /// Where jest is installed, also beside the agent CLIs.
     jest: PathBuf,
 }
@@ -151,6 +154,7 @@ impl Places {
             root,
             agents: target.join("agents"),
             python: target.join("python"),
+            clients: target.join("clients"),
             jest: target.join("jest"),
             target,
         })

@@ -1,5 +1,5 @@
 //! Installs what the tests need and is not in the repository: programs of the system (`packages`), the agent CLIs and jest
-//! (`npm`), and a pytest (`python`).
+//! (`npm`), a pytest and clients of the HTTP interface (`python`).
 
 mod npm;
 mod packages;
@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{Places, command};
 use npm::Packages;
+use python::Environment;
 
 /// The agents by name, and what the tests start of each: a native binary, or a script for node. A `*` matches what
 /// depends on the platform.
@@ -34,7 +35,16 @@ pub(crate) fn install(places: &Places) -> Result<()> {
     agents.install(places)?;
     let jest = Packages { name: "jest", pinned: &pinned.join("jest"), folder: &places.jest, programs: JEST };
     jest.install(places)?;
-    python::install(places)
+    let pytest =
+        Environment { name: "pytest", pinned: &pinned, folder: &places.python, program: "bin/pytest" };
+    pytest.install(places)?;
+    let clients = Environment {
+        name: "clients",
+        pinned: &pinned.join("clients"),
+        folder: &places.clients,
+        program: "bin/schemathesis",
+    };
+    clients.install(places)
 }
 
 /// Installs what the manifest pins into a folder of its own, with a lock file that names no registry.

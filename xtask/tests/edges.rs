@@ -57,7 +57,32 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "towline-workspace",
         ],
     ),
-    ("towline-server", &["towline-api", "towline-app", "towline-engine", "towline-store"]),
+    // Values to lines of text: it prints nothing.
+    (
+        "towline-view",
+        &[
+            "towline-agent",
+            "towline-api",
+            "towline-app",
+            "towline-core",
+            "towline-engine",
+            "towline-mask",
+            "towline-store",
+        ],
+    ),
+    (
+        "towline-server",
+        &[
+            "towline-api",
+            "towline-app",
+            "towline-config",
+            "towline-core",
+            "towline-engine",
+            "towline-files",
+            "towline-mask",
+            "towline-store",
+        ],
+    ),
     ("towline-provider", &[]),
     (
         "towline-builtin",
@@ -70,6 +95,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "towline-api",
             "towline-app",
             "towline-server",
+            "towline-view",
             "towline-engine",
             "towline-files",
             "towline-mask",

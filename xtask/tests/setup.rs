@@ -13,7 +13,7 @@ use support::{Machine, PRETENDING_NPM, error_of};
 const PRETENDING_PYTHON: &str = r#"#!/bin/sh
 [ "$1 $2 $3" = "-m venv --clear" ] || exit 0
 mkdir -p "$4/bin"
-printf '#!/bin/sh\necho "$*" >> "%s/pip.log"\n: > "%s/bin/pytest"\n' "$4" "$4" > "$4/bin/python"
+printf '#!/bin/sh\necho "$*" >> "%s/pip.log"\n: > "%s/bin/pytest"\n: > "%s/bin/schemathesis"\n' "$4" "$4" "$4" > "$4/bin/python"
 chmod 755 "$4/bin/python"
 "#;
 
@@ -45,6 +45,10 @@ impl Machine {
 
     fn python(&self) -> PathBuf {
         self.folder.join("target/python")
+    }
+
+    fn clients(&self) -> PathBuf {
+        self.folder.join("target/clients")
     }
 
     /// What npm was asked to do, apart from reporting its version.
@@ -152,6 +156,28 @@ fn pytest_is_installed_once_and_again_when_the_requirements_or_the_program_chang
     assert_eq!([setup(), setup()], [2, 2]);
     fs::remove_file(machine.python().join("bin/pytest")).expect("removed");
     assert_eq!([setup(), setup()], [3, 3]);
+}
+
+#[test]
+fn clients_are_installed_once_and_again_when_the_requirements_or_a_program_change() {
+    let machine = Machine::new("clients").with_npm(PRETENDING_NPM).with("python3", PRETENDING_PYTHON);
+    let setup = || {
+        let output = machine.xtask(&["setup"]);
+        assert!(output.status.success(), "{output:?}");
+        fs::read_to_string(machine.clients().join("pip.log")).expect("a log").lines().count()
+    };
+    assert_eq!([setup(), setup()], [1, 1]);
+    let asked = fs::read_to_string(machine.clients().join("pip.log")).expect("a log");
+    assert!(
+        asked.contains("--require-hashes") && asked.contains("agents/clients/requirements.txt"),
+        "{asked}"
+    );
+    fs::write(machine.clients().join("installed-requirements.txt"), "others").expect("written");
+    assert_eq!([setup(), setup()], [2, 2]);
+    fs::remove_file(machine.clients().join("bin/schemathesis")).expect("removed");
+    assert_eq!([setup(), setup()], [3, 3]);
+    let pytest = fs::read_to_string(machine.python().join("pip.log")).expect("a log");
+    assert_eq!(pytest.lines().count(), 1, "pytest is installed once");
 }
 
 #[test]

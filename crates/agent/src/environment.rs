@@ -67,11 +67,10 @@ impl Extra {
 /// The environment of an agent, without Towline's variables of the attempt. Variables from the settings override
 /// inherited ones.
 pub(crate) fn environment(settings: &AgentSettings, inherited: &Environment, extra: &Extra) -> Environment {
-    let named = |name: &str| settings.pass_env.iter().any(|passed| passed == name);
-    let passed_on = inherited.iter().filter(|(name, _)| is_basic(name) || extra.admits(name) || named(name));
+    let is_basic =
+        |name: &str| BASE.contains(&name) || BASE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let is_named = |name: &String| settings.pass_env.contains(name);
+    let passed_on =
+        inherited.iter().filter(|(name, _)| is_basic(name) || extra.admits(name) || is_named(name));
     passed_on.chain(&settings.env).map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
-fn is_basic(name: &str) -> bool {
-    BASE.contains(&name) || BASE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }

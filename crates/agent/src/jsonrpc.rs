@@ -197,19 +197,6 @@ pub(crate) struct Peer<Purpose> {
     waiting: HashMap<String, Purpose>,
 }
 
-/// A line from the other side, for a client.
-#[derive(Debug)]
-pub(crate) enum Incoming<'a, Purpose> {
-    /// The answer to one of our requests, with its purpose.
-    Answer { purpose: Purpose, result: Result<&'a RawValue, RpcError> },
-    /// An answer to no pending request.
-    StrayAnswer,
-    /// A request, which must be answered.
-    Request(RpcRequest<'a>),
-    /// A message without an answer.
-    Notification { method: &'a str, params: &'a RawValue },
-}
-
 impl<Purpose> Default for Peer<Purpose> {
     fn default() -> Self {
         Self { waiting: HashMap::new() }
@@ -229,19 +216,10 @@ impl<Purpose> Peer<Purpose> {
         request(id, method, params)
     }
 
-    /// Parses a line; `None` if it is not JSON-RPC.
-    pub(crate) fn read<'a>(&mut self, text: &'a str) -> Option<Incoming<'a, Purpose>> {
-        Some(match read(text)? {
-            Message::Request(request) => Incoming::Request(request),
-            Message::Notification { method, params } => Incoming::Notification { method, params },
-            Message::Answer { id, result } => {
-                let id: Option<Text<'_>> = serde_json::from_str(id.get()).ok();
-                match id.and_then(|id| self.waiting.remove(id.as_str())) {
-                    Some(purpose) => Incoming::Answer { purpose, result },
-                    None => Incoming::StrayAnswer,
-                }
-            }
-        })
+    /// What the request with this id was for; `None` if no such request waits for an answer.
+    pub(crate) fn answered(&mut self, id: &RawValue) -> Option<Purpose> {
+        let id: Text<'_> = serde_json::from_str(id.get()).ok()?;
+        self.waiting.remove(id.as_str())
     }
 }
 
@@ -263,30 +241,24 @@ mod tests {
         let wanted = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {"a": 1}});
         assert_eq!(parsed(&sent), wanted);
         let line = r#"{"id":"hello","result":{"b":2}}"#;
-        let Some(Incoming::Answer { purpose: 7, result: Ok(result) }) = peer.read(line) else {
-            panic!("no answer")
-        };
+        let Some(Message::Answer { id, result: Ok(result) }) = read(line) else { panic!("no answer") };
         assert_eq!(result.get(), r#"{"b":2}"#);
-        assert!(matches!(peer.read(line), Some(Incoming::StrayAnswer)));
+        assert_eq!((peer.answered(id), peer.answered(id)), (Some(7), None));
     }
 
     #[test]
     fn an_error_is_an_answer_and_a_result_may_be_missing() {
-        let mut peer = Peer::default();
-        peer.request("a", (), "x", Value::Null);
-        let failed = peer.read(r#"{"jsonrpc":"2.0","id":"a","error":{"code":401,"message":"no"}}"#);
+        let failed = read(r#"{"jsonrpc":"2.0","id":"a","error":{"code":401,"message":"no"}}"#);
         let error = RpcError { code: 401, message: "no".into(), data: Value::Null };
-        assert!(matches!(failed, Some(Incoming::Answer { result: Err(found), .. }) if found == error));
-        peer.request("b", (), "x", Value::Null);
-        assert!(matches!(peer.read(r#"{"id":"b"}"#), Some(Incoming::Answer { result: Ok(_), .. })));
+        assert!(matches!(failed, Some(Message::Answer { result: Err(found), .. }) if found == error));
+        assert!(matches!(read(r#"{"id":"b"}"#), Some(Message::Answer { result: Ok(_), .. })));
     }
 
     #[test]
     fn requests_of_the_other_side_are_answered_under_their_own_id() {
-        let mut peer = Peer::<()>::default();
         for id in ["3", "\"three\""] {
             let text = format!(r#"{{"id":{id},"method":"fs/read","params":[1]}}"#);
-            let Some(Incoming::Request(request)) = peer.read(&text) else { panic!("no request") };
+            let Some(Message::Request(request)) = read(&text) else { panic!("no request") };
             assert_eq!((request.method, request.params.get()), ("fs/read", "[1]"));
             assert_eq!(parsed(&answer(request.id, json!({})))["id"].to_string(), id);
             let refused = parsed(&refusal(request.id, &RpcError::new(METHOD_NOT_FOUND, "no")));
@@ -296,15 +268,14 @@ mod tests {
 
     #[test]
     fn a_notification_has_no_id_and_other_lines_are_not_json_rpc() {
-        let mut peer = Peer::<()>::default();
-        let news = peer.read(r#"{"method":"turn/completed"}"#);
-        assert!(matches!(news, Some(Incoming::Notification { method: "turn/completed", .. })));
+        let news = read(r#"{"method":"turn/completed"}"#);
+        assert!(matches!(news, Some(Message::Notification { method: "turn/completed", .. })));
         assert_eq!(
             parsed(&notification("x", json!([1]))),
             json!({"jsonrpc": "2.0", "method": "x", "params": [1]})
         );
         for other in ["", "Error: x", "[]", "{}", "7", r#"{"result":1}"#] {
-            assert!(peer.read(other).is_none(), "{other}");
+            assert!(read(other).is_none(), "{other}");
         }
     }
 

@@ -4,6 +4,8 @@ mod acp;
 mod claude;
 mod codex;
 mod command;
+#[cfg(test)]
+mod ends;
 mod gemini;
 mod script;
 

@@ -252,12 +252,14 @@ fn ordered(value: &Value) -> Value {
     }
 }
 
-/// The narrowest sensible rule that allows such calls. No pattern covers a command line of several commands, so it is
-/// allowed verbatim.
+/// The narrowest sensible rule that allows such calls. No pattern covers a command line of several commands, and one that begins
+/// with an assignment or with `env` and the like could run anything: both are allowed verbatim.
 fn would_allow(tool: &str, input: &Value) -> String {
     let command = input.get("command").and_then(Value::as_str).map(str::trim).filter(|_| tool == "Bash");
     match command {
-        Some(command) if command.contains(shell::JOINTS) => format!("Bash({command})"),
+        Some(command) if command.contains(shell::JOINTS) || shell::begins_with_a_runner(command) => {
+            format!("Bash({command})")
+        }
         Some(command) => match command.split_whitespace().next() {
             Some(program) => format!("Bash({program} *)"),
             None => tool.to_owned(),
@@ -396,6 +398,12 @@ mod tests {
             ("npm test", "Bash(npm *)"),
             ("echo a > b", "Bash(echo a > b)"),
             ("cd x && make", "Bash(cd x && make)"),
+            ("FOO=1 cargo test", "Bash(FOO=1 cargo test)"),
+            ("LD_PRELOAD=./x.so ls", "Bash(LD_PRELOAD=./x.so ls)"),
+            ("env A=b ls", "Bash(env A=b ls)"),
+            ("/usr/bin/timeout 5 ls", "Bash(/usr/bin/timeout 5 ls)"),
+            ("'sudo' ls", "Bash('sudo' ls)"),
+            ("bash -c ls", "Bash(bash -c ls)"),
         ] {
             let input = json!({ "command": command });
             let suggested = would_allow("Bash", &input);

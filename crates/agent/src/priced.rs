@@ -67,7 +67,7 @@ impl Priced {
             }
             AgentEvent::Usage { model, used, context_used, .. } if is_unpriced(used) => {
                 let model = model.as_ref().or(self.model.as_ref());
-                let all = Usage { output: used.output + used.uncounted, ..*used };
+                let all = used.with_uncounted();
                 match model.and_then(|model| self.list.cost(model, &all, *context_used)) {
                     Some(cost) => {
                         used.estimate = cost;
@@ -101,7 +101,7 @@ impl Priced {
 
 /// Whether tokens were used and the agent does not report their cost at the same time.
 fn is_unpriced(used: &Usage) -> bool {
-    used.cost == MicroUsd(0) && used.tokens() + used.uncounted != Tokens(0)
+    used.cost == MicroUsd(0) && used.with_uncounted().tokens() != Tokens(0)
 }
 
 impl Protocol for Priced {
@@ -155,10 +155,6 @@ mod tests {
         }
 
         fn on_frame(&mut self, _frame: Frame<'_>) -> Vec<Action> {
-            Vec::new()
-        }
-
-        fn on_steer(&mut self, _steer: Steer) -> Vec<Action> {
             Vec::new()
         }
 

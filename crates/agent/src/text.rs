@@ -12,12 +12,6 @@ pub(crate) const STDERR_QUOTE: usize = 500;
 /// The longest string of a tool's input in an event: an edit may contain a whole file.
 const INPUT_TEXT: usize = 4 * 1024;
 
-/// The longest part of an unknown frame in an event.
-const RAW_HEAD: usize = 500;
-
-/// The longest text of a permission request in a question.
-const WHOLE: usize = 4_000;
-
 /// The longest text of a question, in characters.
 const SHOWN: usize = 16 * 1024;
 
@@ -69,21 +63,6 @@ pub(crate) fn part<'a>(text: &str, options: impl Iterator<Item = (&'a str, &'a s
 
 fn shown(words: &str) -> String {
     head(words, SHOWN).to_owned()
-}
-
-/// A text that a person must read before they decide. If it is extremely long, it is cut and marked.
-pub(crate) fn whole(text: &str) -> String {
-    let text = text.trim();
-    let cut = head(text, WHOLE);
-    match text[cut.len()..].chars().count() {
-        0 => cut.to_owned(),
-        more => format!("{cut}\n… and {more} more characters"),
-    }
-}
-
-/// The beginning of a frame, for [`towline_core::AgentEvent::Unrecognised`].
-pub(crate) fn raw_head(line: &str) -> String {
-    head(line, RAW_HEAD).to_owned()
 }
 
 /// A tool call without input and result. Without a title, its name is the title.

@@ -13,6 +13,8 @@ use crate::text;
 const ONE_BY_ONE: u64 = 64;
 /// The most kinds that are counted separately.
 const KINDS: usize = 100;
+/// The longest part of a frame in an event.
+const RAW_HEAD: usize = 500;
 /// The name that further kinds are counted under.
 const OTHER: &str = "other";
 
@@ -37,7 +39,7 @@ impl Unrecognised {
         let seen = self.kinds.entry(what.clone()).or_default();
         seen.total += 1;
         seen.unreported += 1;
-        seen.last = text::raw_head(raw);
+        seen.last = text::head(raw, RAW_HEAD).to_owned();
         (seen.total <= ONE_BY_ONE || seen.total.is_power_of_two()).then(|| seen.report(what))
     }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
-use towline_core::{Attempt, Axis, GoalState, Merge, Origin, Outcome, Spent, Tokens, Usage};
+use towline_core::{Attempt, Axis, GoalState, Merge, MicroUsd, Origin, Outcome, Spent, Tokens, Usage};
 
-use crate::{BaselineCheckReport, QuestionReport, VerdictReport};
+use crate::{BaselineCheckReport, HoldReport, QuestionReport, VerdictReport};
 
 /// `show --json`, and what `run --json` prints at the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,6 +77,9 @@ pub struct GoalReport {
     pub created_at: Timestamp,
     /// When its log grew last.
     pub updated_at: Timestamp,
+    /// Why it does not start, while it waits in the queue.
+    #[serde(default)]
+    pub hold: Option<HoldReport>,
 }
 
 /// One entry of `ls --json`.
@@ -109,6 +112,9 @@ pub struct GoalLine {
     pub created_at: Timestamp,
     /// When its log grew last.
     pub updated_at: Timestamp,
+    /// Why it does not start, while it waits in the queue.
+    #[serde(default)]
+    pub hold: Option<HoldReport>,
 }
 
 /// Where a goal came from.
@@ -242,7 +248,7 @@ pub struct UsageReport {
     pub cost_usd: Option<f64>,
     /// Whether a part of the cost is an estimate: the agent has not reported it.
     pub estimated: bool,
-    /// Whether some attempts did not report what they used, so that it is more than these sums.
+    /// Whether some attempts reported their tokens or their cost and others did not, so that more was used than these sums.
     #[serde(default)]
     pub partial: bool,
 }
@@ -272,7 +278,7 @@ pub struct BudgetLine {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Notification {
-    /// `needs_you`, `limited`, `done`, `unproven` or `failed`.
+    /// `needs_you`, `limited`, `budget`, `done`, `unproven` or `failed`.
     pub kind: String,
     /// All of it in one line.
     pub text: String,
@@ -371,30 +377,19 @@ impl From<Usage> for UsageReport {
 
 /// Each limited axis with its limit and what is left of it.
 pub fn budget(state: &GoalState, now: Timestamp) -> BTreeMap<String, BudgetLine> {
-    let (limits, usage) = (&state.budget, state.usage());
     let now = state.settled_at.unwrap_or(now);
-    let count = |limit: Option<u64>, used: u64| {
-        limit.map(|limit| BudgetLine { limit: limit.into(), left: limit.saturating_sub(used).into() })
+    let line = |axis: Axis| {
+        let limit = state.budget.limit(axis)?;
+        let left = match (axis, state.wall_ends()) {
+            // Seconds that have begun are not left.
+            (Axis::Wall, Some(ends)) => u64::try_from(ends.duration_since(now).as_secs()).unwrap_or(0),
+            _ => limit.saturating_sub(state.used(axis, now)),
+        };
+        let number = |amount: u64| match axis {
+            Axis::Usd => Number::from_f64(MicroUsd(amount).dollars()),
+            _ => Some(amount.into()),
+        };
+        Some((axis.name().to_owned(), BudgetLine { limit: number(limit)?, left: number(left)? }))
     };
-    let wall = limits.wall.map(|wall| {
-        let left = state
-            .wall_ends()
-            .map_or(wall.as_secs(), |ends| u64::try_from(ends.duration_since(now).as_secs()).unwrap_or(0));
-        BudgetLine { limit: wall.as_secs().into(), left: left.into() }
-    });
-    let spent = usage.spent().amount;
-    let usd = limits.usd.and_then(|usd| {
-        let left = Number::from_f64(usd.saturating_sub(spent).dollars())?;
-        Some(BudgetLine { limit: Number::from_f64(usd.dollars())?, left })
-    });
-    let axes = [
-        (Axis::Turns, count(limits.turns, state.turns())),
-        (Axis::Attempts, count(limits.attempts, state.attempts_spent())),
-        (Axis::Wall, wall),
-        (Axis::Tokens, count(limits.tokens.map(|tokens| tokens.0), usage.tokens().0)),
-        (Axis::Usd, usd),
-        (Axis::Errors, count(limits.errors, u64::from(state.errors_in_row))),
-        (Axis::Denials, count(limits.denials, u64::from(state.denials_in_row))),
-    ];
-    axes.into_iter().filter_map(|(axis, line)| Some((axis.name().to_owned(), line?))).collect()
+    Axis::ALL.into_iter().filter_map(line).collect()
 }

@@ -1,4 +1,4 @@
-//! The JSON that leaves the process: what `--json` prints, and the error that it prints instead.
+//! The JSON that leaves the process: what `--json` prints, the error that it prints instead, and what HTTP takes and gives.
 //!
 //! These types are apart from the domain's types, so that a change inside does not change what programs read. They decide
 //! nothing: `towline-app` fills them in. `schema.json` beside this crate is their JSON schema; a test keeps it up to date.
@@ -8,7 +8,12 @@ mod doctor;
 mod error;
 mod event;
 mod goal;
+mod http;
+#[cfg(test)]
+mod openapi;
+mod pool;
 mod question;
+pub mod routes;
 #[cfg(test)]
 mod schema;
 mod steps;
@@ -26,6 +31,14 @@ pub use self::event::{ReplayReport, ReplayedDifference};
 pub use self::goal::{
     AttemptExtras, AttemptReport, BaselineReport, BudgetLine, ContextReport, DecisionReport, GoalLine,
     GoalReport, MergedReport, Notification, OriginReport, TrustReport, UsageReport, budget,
+};
+pub use self::http::{
+    EndedSessions, EventPage, GoalPage, HealthReport, NewAnswer, NewGoal, NewMerge, NewMessage,
+    NewPrerequisite, NewRetry, NewSignIn, PageSession, Problem, ProjectLine,
+};
+pub use self::pool::{
+    AccountLine, AddedGoal, CostLine, CostReport, HoldReport, OpenedAccount, PrerequisiteLine, QueueLine,
+    QueueReport, RefusedGoal, ServerLine,
 };
 pub use self::question::{OptionReport, PartReport, QuestionLine, QuestionReport};
 pub use self::steps::{

@@ -26,10 +26,13 @@ pub struct QuestionReport {
     pub attempt: u32,
     /// `choice` or `permission`.
     pub kind: String,
-    /// The question in one line.
+    /// What is asked; for a permission with the whole command.
     pub question: String,
     /// The answers to choose from, where one thing is asked.
     pub options: Vec<String>,
+    /// The rule that the answer `always` adds for this goal. None where `always` is no answer.
+    #[serde(default)]
+    pub always: Option<String>,
     /// The answer to assume if there is none in time.
     pub default: Option<String>,
     /// When it was asked.
@@ -75,7 +78,10 @@ impl From<&Question> for QuestionReport {
         };
         let options = match parts {
             [only] => only.options.iter().map(|option| option.label.clone()).collect(),
-            [] => ["yes", "no", "always"].map(str::to_owned).to_vec(),
+            [] => {
+                let answers = ["yes", "no"].into_iter().chain(question.ask.always().map(|_| "always"));
+                answers.map(str::to_owned).collect()
+            }
             _ => Vec::new(),
         };
         Self {
@@ -84,6 +90,7 @@ impl From<&Question> for QuestionReport {
             kind: kind.to_owned(),
             question: question.ask.title(),
             options,
+            always: question.ask.always().map(str::to_owned),
             default: question.ask.default.clone(),
             asked_at: question.asked_at,
             deadline: question.deadline,

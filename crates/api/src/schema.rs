@@ -40,6 +40,11 @@ fn schema() -> Value {
     add::<GoalReport>(&mut generator, list, "show --json");
     add::<GoalReport>(&mut generator, list, "run --json");
     add::<Vec<GoalLine>>(&mut generator, list, "ls --json");
+    add::<AddedGoal>(&mut generator, list, "add --json");
+    add::<QueueReport>(&mut generator, list, "queue --json");
+    add::<Vec<AccountLine>>(&mut generator, list, "accounts --json");
+    add::<OpenedAccount>(&mut generator, list, "accounts open --json");
+    add::<CostReport>(&mut generator, list, "cost --json");
     add::<Vec<QuestionLine>>(&mut generator, list, "questions --json");
     add::<LoggedEvent>(&mut generator, list, "logs --json");
     add::<LoggedEvent>(&mut generator, list, "run --events");

@@ -49,11 +49,11 @@ pub(crate) fn must_be_installed(
     name: &AgentName,
     settings: &AgentSettings,
 ) -> Result<(), Error> {
-    if find::agent_program(context, settings).is_some() {
-        return Ok(());
-    }
-    let (problem, fix) = find::missing_program(context, name.as_str(), settings);
-    Err(Error::usage(format!("agent `{name}`: the program {problem}")).hint(fix))
+    let refused = |missing: find::MissingProgram| {
+        let fix = missing.fix(name.as_str(), settings);
+        Error::usage(format!("agent `{name}`: the program {missing}")).hint(fix)
+    };
+    find::agent_program(context, settings).map(drop).map_err(refused)
 }
 
 /// The agents of a goal.
@@ -73,15 +73,8 @@ pub(crate) fn agents_in(context: &Context, directory: &Path, goal: &Goal) -> Res
     let loaded = context.configuration(directory)?;
     let layer = LayerName::StoredGoal;
     let agents = settings_of(context, directory, &loaded, &goal.agents, &goal.agent_settings, layer)?;
-    let notices = loaded.warnings.into_iter().map(Notice::Setting).collect();
+    let notices = Notice::of_settings(loaded.warnings);
     Ok(GoalAgents { agents: agents.into_iter().collect(), notices })
-}
-
-/// Whether a notice was shown for this project before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
-    Before,
-    Now,
 }
 
 /// Why nothing can be done with an agent that a goal has used.
@@ -102,23 +95,20 @@ pub fn permission_notice(
         return None;
     }
     // Where it cannot be stored it is better shown twice than not at all.
-    let shown = remember(home, Path::new(&goal.workspace.repository)).unwrap_or(Shown::Now);
-    (shown == Shown::Now).then(|| Notice::Unrestricted {
-        agent: name.clone(),
-        restriction,
-        mode: goal.workspace.mode,
-    })
+    let is_new = remember(home, Path::new(&goal.workspace.repository)).unwrap_or(true);
+    is_new.then(|| Notice::Unrestricted { agent: name.clone(), restriction, mode: goal.workspace.mode })
 }
 
-fn remember(home: &Home, project: &Path) -> io::Result<Shown> {
+/// Remembers that the notice was shown for this project; false if it was before.
+fn remember(home: &Home, project: &Path) -> io::Result<bool> {
     let project = project.canonicalize()?;
     let folder = home.root().join("told");
     home.make(&folder)?;
     let key = Uuid::new_v5(&Uuid::NAMESPACE_URL, project.as_os_str().as_bytes());
     let file = folder.join(format!("bypass-{}", key.simple()));
     match towline_files::create_new(&file) {
-        Ok(mut file) => file.write_all(project.as_os_str().as_bytes()).map(|()| Shown::Now),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Shown::Before),
+        Ok(mut file) => file.write_all(project.as_os_str().as_bytes()).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -3,11 +3,15 @@
 //! All of it arrives as values; nothing here looks at the process.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use towline_config::{Config, Inspection, Layer, LayerContent, LayerName, Loaded};
-use towline_engine::{Engine, EngineSettings, Home, SystemClock, known_secrets, supervisor_arguments};
+use towline_engine::{
+    Dispatching, Engine, EngineSettings, Home, PoolRules, Reads, SystemClock, known_secrets,
+    supervisor_arguments,
+};
 use towline_process::SupervisorProgram;
 use towline_store::{SqliteStore, Store, UpgradeGuard};
 
@@ -15,12 +19,17 @@ use crate::error::Error;
 use crate::mcp_file;
 use crate::projects::Projects;
 use crate::secrets::KnownSecrets;
+use crate::steady::Steady;
 use crate::upgrade::{ShowUpgrade, Upgrade};
 
 /// The longest configuration file.
 const LONGEST_LAYER: u64 = 1 << 20;
 
+/// The configuration file of a project.
+pub(crate) const PROJECT_FILE: &str = "towline.toml";
+
 /// What Towline stores.
+#[derive(Clone)]
 pub struct State {
     /// The state directory.
     pub home: Home,
@@ -33,6 +42,39 @@ pub struct LayerFile {
     pub name: LayerName,
     /// Its text; none if there is no such file.
     pub text: std::io::Result<Option<String>>,
+}
+
+/// The store and the engine that all use cases of a server share.
+pub struct Host {
+    pub state: State,
+    pub engine: Arc<Engine>,
+}
+
+/// An engine that a use case works with for a moment.
+pub enum EngineInUse {
+    Own(Engine),
+    /// That of the server.
+    Shared(Arc<Engine>),
+}
+
+impl EngineInUse {
+    /// Waits until everything is over that an engine of our own has begun. A shared one stays.
+    pub async fn close(self) {
+        if let Self::Own(engine) = self {
+            engine.close().await;
+        }
+    }
+}
+
+impl Deref for EngineInUse {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        match self {
+            Self::Own(engine) => engine,
+            Self::Shared(engine) => engine,
+        }
+    }
 }
 
 /// What a use case works with.
@@ -48,12 +90,27 @@ pub struct Context {
     pub secrets: KnownSecrets,
     /// Shows the upgrade of a state directory of an earlier version.
     pub show_upgrade: ShowUpgrade,
+    /// What is open already, in a server.
+    pub host: Option<Arc<Host>>,
+    /// What counts while the operator's files are broken, in a process that lives on while they are edited.
+    pub steady: Option<Arc<Steady>>,
+    /// The reads of projects' directories, which may not answer.
+    pub reads: Reads,
 }
 
 impl Context {
     /// A context that knows no secrets yet and shows no upgrade.
     pub fn new(environment: BTreeMap<String, String>, directory: PathBuf, program: PathBuf) -> Self {
-        Self { environment, directory, program, secrets: KnownSecrets::default(), show_upgrade: |_| {} }
+        Self {
+            environment,
+            directory,
+            program,
+            secrets: KnownSecrets::default(),
+            show_upgrade: |_| {},
+            host: None,
+            steady: None,
+            reads: Reads::default(),
+        }
     }
 
     /// An environment variable that is set and not empty.
@@ -69,9 +126,8 @@ impl Context {
     /// Reads the configuration that holds in `directory`, with one more layer over all others.
     pub fn configuration_under(&self, directory: &Path, above: Option<Layer>) -> Result<Loaded, Error> {
         let mut layers = Vec::new();
-        for LayerFile { name, text } in self.layer_files(directory) {
-            let text = text.map_err(|error| Error::usage(format!("cannot read {name}: {error}")))?;
-            layers.extend(text.map(|text| Layer { name, content: LayerContent::Toml(text) }));
+        for file in self.layer_files(directory) {
+            layers.extend(self.layer_in_force(file)?);
         }
         layers.push(Layer::environment(self.environment.clone()));
         layers.extend(above);
@@ -79,6 +135,14 @@ impl Context {
         loaded.config.set_own_program(&self.program.display().to_string());
         self.know_secrets(&mut loaded.config, directory, |key| loaded.sources.get(key));
         Ok(loaded)
+    }
+
+    /// Reads the configuration of the operator alone, without any repository's.
+    pub fn operators_configuration(&self) -> Result<Config, Error> {
+        let user = self.users_file().map(|file| self.layer_in_force(file)).transpose()?;
+        let mut layers: Vec<Layer> = user.flatten().into_iter().collect();
+        layers.push(Layer::environment(self.environment.clone()));
+        Ok(towline_config::load(&layers)?.config)
     }
 
     /// Has the secrets hidden that the configuration names which holds in `directory`, as far as it can be understood:
@@ -116,17 +180,26 @@ impl Context {
         inspection
     }
 
+    /// The operator's own configuration file, if there is a place for it.
+    pub(crate) fn users_file(&self) -> Option<LayerFile> {
+        let path = self.users_file_path()?;
+        Some(LayerFile { text: read_if_there(&path), name: LayerName::User(path) })
+    }
+
+    pub(crate) fn users_file_path(&self) -> Option<PathBuf> {
+        Some(self.user_directory("XDG_CONFIG_HOME", ".config")?.join("config.toml"))
+    }
+
     /// The configuration files that are looked for from `directory`, in the order of their layers.
     pub fn layer_files(&self, directory: &Path) -> Vec<LayerFile> {
-        let user = self.user_directory("XDG_CONFIG_HOME", ".config").map(|path| path.join("config.toml"));
-        let user = user.map(|path| LayerFile { text: read_if_there(&path), name: LayerName::User(path) });
+        let user = self.users_file();
         let upward = directory.ancestors().map(|folder| {
-            let path = folder.join("towline.toml");
+            let path = folder.join(PROJECT_FILE);
             LayerFile { text: read_if_there(&path), name: LayerName::Repository(path) }
         });
         let repository =
             upward.into_iter().find(|file| !matches!(file.text, Ok(None))).unwrap_or_else(|| LayerFile {
-                name: LayerName::Repository(directory.join("towline.toml")),
+                name: LayerName::Repository(directory.join(PROJECT_FILE)),
                 text: Ok(None),
             });
         user.into_iter().chain([repository]).collect()
@@ -140,6 +213,9 @@ impl Context {
 
     /// The state, unless there is none yet: reading creates nothing.
     pub fn existing_state(&self) -> Result<Option<State>, Error> {
+        if let Some(host) = &self.host {
+            return Ok(Some(host.state.clone()));
+        }
         let root = self.home_path()?;
         if root.join("towline.db").symlink_metadata().is_err() {
             return Ok(None);
@@ -150,25 +226,43 @@ impl Context {
 
     /// The state, made when it is missing.
     pub fn state(&self) -> Result<State, Error> {
-        self.open(self.home()?)
+        match &self.host {
+            Some(host) => Ok(host.state.clone()),
+            None => self.open(self.home()?),
+        }
     }
 
-    /// An engine of our own. It reads the configuration of each goal in the goal's repository.
-    pub fn engine(&self, state: State) -> Result<Engine, Error> {
-        self.engine_with(state, Projects::new(self.clone(), None))
+    /// The engine of the server, or one of our own. It reads the configuration of each goal in the goal's repository.
+    pub fn engine(&self, state: State) -> Result<EngineInUse, Error> {
+        match &self.host {
+            Some(host) => Ok(EngineInUse::Shared(Arc::clone(&host.engine))),
+            None => self.engine_with(state, None, Dispatching::Given { slots: 1 }).map(EngineInUse::Own),
+        }
+    }
+
+    /// An engine that runs the goals of the whole state directory.
+    pub fn pool_engine(&self, state: State, rules: Arc<dyn PoolRules>) -> Result<Engine, Error> {
+        self.engine_with(state, None, Dispatching::Pool(rules))
     }
 
     /// An engine for a goal that was drafted in the context's directory, whose configuration holds for it.
-    pub fn engine_for_draft(&self, state: State) -> Result<Engine, Error> {
-        self.engine_with(state, Projects::new(self.clone(), Some(self.directory.clone())))
+    pub fn engine_for_draft(&self, state: State) -> Result<EngineInUse, Error> {
+        let drafted_in = Some(self.directory.clone());
+        self.engine_with(state, drafted_in, Dispatching::Given { slots: 1 }).map(EngineInUse::Own)
     }
 
-    fn engine_with(&self, state: State, projects: Projects) -> Result<Engine, Error> {
+    fn engine_with(
+        &self,
+        state: State,
+        drafted_in: Option<PathBuf>,
+        dispatch: Dispatching,
+    ) -> Result<Engine, Error> {
+        let projects = Projects::new(self.clone(), drafted_in);
         let State { home, store } = state;
         let args = supervisor_arguments(home.root()).map_err(|error| unusable(home.root(), &error))?;
         let supervisor = SupervisorProgram::running(&self.program, args);
         let (clock, resolver) = (Arc::new(SystemClock), Arc::new(projects));
-        Ok(Engine::open(EngineSettings { home, store, clock, supervisor, resolver, slots: 1 })?)
+        Ok(Engine::open(EngineSettings { home, store, clock, supervisor, resolver, dispatch })?)
     }
 
     fn open(&self, home: Home) -> Result<State, Error> {
@@ -189,7 +283,7 @@ impl Context {
     }
 
     /// `towline` below the user's directory of this kind.
-    fn user_directory(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+    pub(crate) fn user_directory(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
         let directory = match self.variable(variable) {
             Some(directory) => PathBuf::from(directory),
             None => Path::new(self.variable("HOME")?).join(below_home),

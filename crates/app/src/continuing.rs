@@ -108,7 +108,7 @@ fn must_resume(id: GoalId, session: &SessionBinding, settings: Option<&AgentSett
     let why = match settings {
         None => not_configured(name),
         Some(settings) if agent(settings.kind).resuming(settings) == Resuming::Never => {
-            format!("agent `{name}` forgets its conversations")
+            format!("agent `{name}` cannot resume conversations")
         }
         Some(_) => return Ok(()),
     };

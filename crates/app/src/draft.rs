@@ -5,13 +5,13 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde_json::Value;
 use towline_agent::{Ability, AgentSettings, Resuming, agent};
 use towline_config::{
-    GoalFile, GoalOrigin, Layer, LayerContent, LayerName, Loaded, WorkspaceConfig, WorkspaceOverrides,
-    check_from_command,
+    GoalFile, GoalOrigin, Layer, LayerContent, LayerName, Loaded, WorkspaceSettings, check_from_command,
 };
 use towline_core::{
-    AgentName, BaselineMode, Budget, BudgetChange, Check, Commit, Goal, GoalId, Origin, SessionLimits,
+    AgentName, BaselineMode, Budget, BudgetChange, Check, Commit, Goal, GoalId, Need, Origin, SessionLimits,
     WorkspaceMode, WorkspaceSpec,
 };
 use towline_engine::{Engine, EngineError, Handle, Home, copied_secrets};
@@ -24,10 +24,8 @@ use crate::context::Context;
 use crate::error::{Action, Error};
 use crate::in_place::Beginning;
 use crate::notice::Notice;
-use crate::{find, goal_file, in_place};
-
-/// How long a title may be.
-const TITLE: usize = 60;
+use crate::scheduling::{self, Siblings};
+use crate::{find, goal_file, in_place, title};
 
 /// Where goals come from that are made here.
 pub const CHANNEL: &str = "cli";
@@ -35,6 +33,8 @@ pub const CHANNEL: &str = "cli";
 /// A request for a goal. Settings that are not given come from its file, or else from the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
+    /// The goal's id, where it is known before there is a goal; a new one without it.
+    pub id: Option<GoalId>,
     /// What is to be done.
     pub prompt: Option<String>,
     /// The goal's file.
@@ -45,7 +45,7 @@ pub struct Request {
     pub agents: Vec<String>,
     pub model: Option<String>,
     pub budget: Vec<BudgetChange>,
-    /// The commit that the work starts from.
+    /// The commit that the work starts from, or `prerequisite`.
     pub base: Option<String>,
     /// Whether the work starts from uncommitted changes, too.
     pub include_dirty: bool,
@@ -57,6 +57,17 @@ pub struct Request {
     pub red_first: bool,
     /// Protected paths that the goal may change.
     pub unprotect: Vec<String>,
+    /// Goals that must come to their end first, by id, besides those of the goal's file.
+    pub after: Vec<(String, Need)>,
+    pub priority: Option<i32>,
+    /// Free words to find it by, besides those of the goal's file.
+    pub labels: Vec<String>,
+    /// Globs of the files that it changes, besides those of the goal's file.
+    pub touches: Vec<String>,
+    /// Anything that only other programs read, besides that of the goal's file.
+    pub metadata: BTreeMap<String, Value>,
+    /// Where the goal came from, instead of what its file names.
+    pub origin: Option<Origin>,
 }
 
 /// A goal that is ready to be created.
@@ -68,49 +79,66 @@ pub struct Draft {
     pub notices: Vec<Notice>,
 }
 
+/// An id that no goal has.
+pub fn new_goal_id() -> GoalId {
+    GoalId::from_uuid(Uuid::now_v7())
+}
+
 /// Makes a goal of a request, its file and the configuration. Everything is checked before anything is created.
 pub async fn draft(context: &Context, run: &Request, now: Timestamp) -> Result<Draft, Error> {
     let file = run.file.as_deref().map(|path| goal_file::read(&context.directory, path)).transpose()?;
-    let file = file.unwrap_or_default();
+    draft_of(context, run, file.unwrap_or_default(), &Siblings::new(), now).await
+}
+
+/// Makes a goal of a request and its file, which may name `siblings` that are not created yet.
+pub(crate) async fn draft_of(
+    context: &Context,
+    run: &Request,
+    file: GoalFile,
+    siblings: &Siblings,
+    now: Timestamp,
+) -> Result<Draft, Error> {
     let prompt = prompt(run, &file)?;
+    let mut scheduling = scheduling::of(context, run, &file, siblings).await?;
     let loaded = context.configuration_under(&context.directory, Some(flags(run)))?;
     let is_flag = |key: &str| loaded.sources.get(key) == Some(&LayerName::Flags);
     let [base_given, mode_given, baseline_given] =
         ["workspace.base", "workspace.mode", "baseline.mode"].map(is_flag);
-    let mut notices: Vec<Notice> =
-        file.warnings.iter().chain(&loaded.warnings).cloned().map(Notice::Setting).collect();
+    let mut notices = Notice::of_settings([&file.warnings[..], &loaded.warnings].concat());
     let agents = agents(context, &loaded, run, &file, &mut notices)?;
     let config = loaded.config;
-    let checks = match commands_as_checks(&run.checks)? {
-        given if !given.is_empty() => given,
-        _ => valid(file.checks.unwrap_or_else(|| config.checks.clone()))?,
-    };
+    let checks = checks(run, file.checks, &config.checks)?;
     let baseline = chosen(baseline_given, file.baseline, config.baseline);
-    if (baseline_given || file.baseline == Some(BaselineMode::Red)) && checks.is_empty() {
-        return Err(Error::usage("`red_first` needs a check").hint([("give one", Action::GiveCheck)]));
+    if baseline_given || file.baseline == Some(BaselineMode::Red) {
+        must_be_able_to_fail(&checks)?;
     }
     let protect = file.protect.unwrap_or(config.protect);
     let unprotect = [file.unprotect, run.unprotect.clone()].concat();
     Protect::of(&protect, &unprotect)?;
-    let id = GoalId::from_uuid(Uuid::now_v7());
-    let mode = chosen(mode_given, file.workspace.mode, config.workspace.mode);
+    let id = run.id.unwrap_or_else(new_goal_id);
+    let mode = chosen(mode_given, file.workspace.mode, config.workspace.mode.unwrap_or_default());
     // Work in place has no base but what is there, so one that is only the configuration's does not count for it.
-    let named = if base_given { Some(config.workspace.base.clone()) } else { file.workspace.base.clone() };
+    let named = if base_given { config.workspace.base.clone() } else { file.workspace.base.clone() };
     // Last of all looks, because it may leave something in a repository, if only an object that nobody refers to.
     let beginning = if mode.is_in_place() {
         in_place::begin(context, run, named.as_deref(), id, &checks).await?
     } else {
-        beginning(context, run, named.as_deref().unwrap_or(&config.workspace.base), &protect)?
+        let base = named.as_deref().or(config.workspace.base.as_deref()).unwrap_or_default();
+        scheduling.base_is_prerequisite = base == scheduling::PREREQUISITE;
+        // What it leaves is known when it has ended; until then the present commit takes its place.
+        let base = if scheduling.base_is_prerequisite { "HEAD" } else { base };
+        beginning(context, run, base, &protect)?
     };
+    scheduling::must_have_base(context, &scheduling, siblings, &beginning.repository).await?;
     let workspace = workspace(file.workspace, config.workspace, beginning, &mut notices)?;
     let mask = context.secrets.mask();
     let goal = Goal {
         id,
         // It is shown everywhere, and names the branch.
-        title: file.title.map_or_else(|| title(&mask.text(&prompt)), |title| mask.text(&title).into_owned()),
+        title: title::of(file.title.as_deref(), &prompt, &scheduling, &mask),
         prompt,
         checks,
-        budget: budget(file.budget, config.budget, run)?,
+        budget: budget(file.budget.unwrap_or(Budget::NONE), config.budget, run)?,
         agents: agents.iter().map(|(name, _)| name.clone()).collect(),
         model: run.model.clone().or(file.model),
         agent_settings: file.agent_settings,
@@ -122,14 +150,32 @@ pub async fn draft(context: &Context, run: &Request, now: Timestamp) -> Result<D
         accounts: accounts(&agents),
         continues: None,
         sessions: agents.iter().map(|(name, settings)| (name.clone(), sessions(settings))).collect(),
-        labels: file.labels,
-        metadata: file.metadata,
-        origin: origin(context, file.origin),
+        scheduling,
+        labels: [file.labels, run.labels.clone()].concat(),
+        metadata: file.metadata.into_iter().chain(run.metadata.clone()).collect(),
+        origin: run.origin.clone().unwrap_or_else(|| origin(context, file.origin)),
         created_at: now,
     };
     notices.extend(unlimited_costs(&goal, &agents));
     notices.extend(learn_copied_secrets(context, &goal));
     Ok(Draft { goal, agents: agents.into_iter().collect(), notices })
+}
+
+/// The checks of the request, or else of the file, or else of the configuration.
+fn checks(run: &Request, file: Option<Vec<Check>>, config: &[Check]) -> Result<Vec<Check>, Error> {
+    match commands_as_checks(&run.checks)? {
+        given if !given.is_empty() => Ok(given),
+        _ => valid(file.unwrap_or_else(|| config.to_vec())),
+    }
+}
+
+/// Fails if there is no check that could fail before any work.
+fn must_be_able_to_fail(checks: &[Check]) -> Result<(), Error> {
+    if !checks.is_empty() {
+        return Ok(());
+    }
+    let what = "a goal whose checks must fail before any work (`--red-first`, `red_first`) needs a check";
+    Err(Error::usage(what).hint([("give one", Action::GiveCheck)]))
 }
 
 /// Has the secrets in copied files masked from now on, and returns which files could not be read.
@@ -169,16 +215,16 @@ fn unlimited_costs(goal: &Goal, agents: &[(AgentName, AgentSettings)]) -> Vec<No
 
 /// Where the work happens, as the goal's file or the configuration has it.
 fn workspace(
-    file: WorkspaceOverrides,
-    config: WorkspaceConfig,
+    file: WorkspaceSettings,
+    config: WorkspaceSettings,
     beginning: Beginning,
     notices: &mut Vec<Notice>,
 ) -> Result<WorkspaceSpec, Error> {
     let Beginning { repository, mode, base, git, notices: noticed } = beginning;
     notices.extend(noticed);
-    let copy = file.copy.unwrap_or(config.copy);
+    let copy = file.copy.or(config.copy).unwrap_or_default();
     must_be_inside(&copy)?;
-    let setup = file.setup.unwrap_or(config.setup);
+    let setup = file.setup.or(config.setup).unwrap_or_default();
     if has_empty_submodules(&repository, mode, &setup) {
         notices.push(Notice::EmptySubmodules);
     }
@@ -188,10 +234,10 @@ fn workspace(
         base,
         setup,
         copy,
-        generated: file.generated.unwrap_or(config.generated),
-        pass_env: file.pass_env.unwrap_or(config.pass_env),
-        warm: file.warm.unwrap_or(config.warm),
-        confirm: file.confirm.unwrap_or(config.confirm),
+        generated: file.generated.or(config.generated).unwrap_or_default(),
+        pass_env: file.pass_env.or(config.pass_env).unwrap_or_default(),
+        warm: file.warm.or(config.warm).unwrap_or_default(),
+        confirm: file.confirm.or(config.confirm).unwrap_or_default(),
         git: Some(git),
     })
 }
@@ -215,6 +261,14 @@ fn chosen<T>(is_flag: bool, file: Option<T>, config: T) -> T {
     file.filter(|_| !is_flag).unwrap_or(config)
 }
 
+/// The path of a project as goals store it.
+pub(crate) fn in_utf8(path: &Path) -> Result<String, Error> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        Error::usage(format!("the path {} is not UTF-8, and cannot be used", path.display()))
+            .hint("rename the directory")
+    })
+}
+
 /// Fails if a file to copy is not inside the repository.
 fn must_be_inside(copy: &[String]) -> Result<(), Error> {
     let leads_out = |path: &&String| {
@@ -233,21 +287,14 @@ fn prompt(run: &Request, file: &GoalFile) -> Result<String, Error> {
     match (&run.prompt, &file.prompt) {
         (Some(_), Some(_)) => Err(Error::usage(format!("the prompt is given twice: here and in {name}"))
             .hint("leave one of them out")),
+        // No agent can be started with it.
+        (Some(prompt), None) | (None, Some(prompt)) if prompt.contains('\0') => {
+            Err(Error::usage("`prompt` contains a NUL character"))
+        }
         (Some(prompt), None) | (None, Some(prompt)) => Ok(prompt.clone()),
         (None, None) => Err(Error::usage(format!("{name} has no prompt"))
             .hint("add `prompt = \"…\"` to a TOML file, or text below the settings of a Markdown file")),
     }
-}
-
-/// The first line, shortened at a word.
-fn title(prompt: &str) -> String {
-    let line = prompt.lines().next().unwrap_or_default().trim_start_matches('#').trim();
-    if line.chars().count() <= TITLE {
-        return line.to_owned();
-    }
-    let cut: String = line.chars().take(TITLE).collect();
-    let end = cut.rfind(' ').unwrap_or(cut.len());
-    format!("{}…", &cut[..end])
 }
 
 /// What may be spent: enough for an agent to begin, or nothing is.
@@ -289,7 +336,7 @@ fn agents(
     let layer = run.file.clone().map_or(LayerName::StoredGoal, LayerName::Goal);
     let mut agents = settings_of(context, &context.directory, loaded, &names, &file.agent_settings, layer)?;
     if run.agents.is_empty() && file.agents.is_none() {
-        let is_there = |agent: &(AgentName, AgentSettings)| find::agent_program(context, &agent.1).is_some();
+        let is_there = |agent: &(AgentName, AgentSettings)| find::agent_program(context, &agent.1).is_ok();
         if agents.iter().any(is_there) {
             let (installed, missing): (Vec<_>, Vec<_>) = agents.into_iter().partition(is_there);
             notices.extend(missing.into_iter().map(|(name, _)| Notice::NotInstalled(name)));
@@ -338,14 +385,14 @@ fn valid(checks: Vec<Check>) -> Result<Vec<Check>, Error> {
 /// Where a goal with a clone of its own begins.
 fn beginning(context: &Context, run: &Request, named: &str, protect: &[String]) -> Result<Beginning, Error> {
     let repository = Repository::discover(&context.directory)?;
+    let root = in_utf8(repository.root())?;
     let (base, mut notices) = base(&repository, run, named)?;
     if protects_more_than_always(protect) {
         notices.extend(protects_nothing(protect, &repository.files(&base)?)?);
     }
     let git = repository.git_settings(&base)?;
     repository.refuse_filters_inside(&base, &git)?;
-    let repository = repository.root().display().to_string();
-    Ok(Beginning { repository, mode: WorkspaceMode::Clone, base, git, notices })
+    Ok(Beginning { repository: root, mode: WorkspaceMode::Clone, base, git, notices })
 }
 
 /// The commit that the work starts from. Uncommitted changes are named when they are no part of it.
@@ -413,7 +460,17 @@ pub(crate) fn identity_notice(goal: &Goal) -> Option<Notice> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
+
+    #[test]
+    fn a_path_that_is_not_utf_8_is_refused() {
+        assert_eq!(in_utf8(Path::new("/a/ü")).ok().as_deref(), Some("/a/ü"));
+        let refused = in_utf8(Path::new(OsStr::from_bytes(b"/a/\xff"))).unwrap_err();
+        assert_eq!(refused.kind().exit_code(), 2);
+    }
 
     #[test]
     fn patterns_that_match_no_file_are_named_and_files_that_are_always_protected_do_not_count() {

@@ -12,7 +12,7 @@ use towline_engine::{Engine, GOAL_VARIABLE, GoalCommand, LeaseGuard};
 use towline_store::GoalRecord;
 
 use crate::agents::{agents_of, must_be_installed, not_configured};
-use crate::context::Context;
+use crate::context::{Context, EngineInUse};
 use crate::error::{Action, Error};
 use crate::find::Found;
 use crate::mcp_file;
@@ -41,7 +41,7 @@ pub struct SessionCommand {
 pub struct Visit {
     /// How its session is opened.
     pub command: SessionCommand,
-    engine: Engine,
+    engine: EngineInUse,
     held: LeaseGuard,
 }
 
@@ -109,8 +109,7 @@ pub async fn enter(context: &Context, found: Found) -> Result<Visit, Error> {
     let goal = found.record.goal.id;
     session_command(context, &found.record)?;
     if !found.record.state.phase.can_be_entered() {
-        let is_paused = |phase: &Phase| matches!(phase, Phase::Paused { .. });
-        halt(context, &goal.to_string(), GoalCommand::Pause, is_paused).await?;
+        halt(context, &goal.to_string(), GoalCommand::Pause).await?;
     }
     let engine = context.engine(found.state)?;
     match hold(context, &engine, goal).await {

@@ -2,7 +2,7 @@
 
 use towline_api::ErrorKind;
 use towline_config::ConfigError;
-use towline_core::{Axis, GoalId, Illegal};
+use towline_core::{Axis, GoalId, Illegal, Phase};
 use towline_engine::{EngineError, RemovalError};
 use towline_store::StoreError;
 use towline_workspace::{Unmerged, WorkKind, WorkspaceError};
@@ -80,11 +80,17 @@ impl Error {
         self
     }
 
-    /// A goal that cannot be removed.
-    pub fn not_removed(goal: GoalId, source: RemovalError) -> Self {
+    /// A goal in this phase that cannot be removed.
+    pub fn not_removed(goal: GoalId, phase: Option<&Phase>, source: RemovalError) -> Self {
         match source {
             RemovalError::Engine(error) if !matches!(error, EngineError::Busy { .. }) => error.into(),
             RemovalError::Workspace(error) => error.into(),
+            // Whether its work can be merged depends on the phase.
+            source @ RemovalError::Unmerged { .. } => {
+                let error = Self::Removal { goal, source };
+                let hint = Some(unmerged_hint(goal, phase));
+                Self::Refused { kind: error.kind(), message: error.message(), hint }
+            }
             source => Self::Removal { goal, source },
         }
     }
@@ -112,6 +118,7 @@ impl Error {
                 | EngineError::Illegal { .. }
                 | EngineError::PlaceTaken { .. },
             ) => ErrorKind::Usage,
+            Self::Engine(EngineError::NoAnswer { .. }) => ErrorKind::Person,
             Self::Engine(EngineError::StopUnrecorded { request: "pause", .. }) => ErrorKind::Paused,
             Self::Engine(EngineError::StopUnrecorded { .. }) => ErrorKind::Cancelled,
             Self::Engine(_) => ErrorKind::Internal,
@@ -133,9 +140,7 @@ impl Error {
                 Illegal::WrongPhase { phase, event: "checks_replaced" } => {
                     format!("goal {} is {phase}: its checks cannot be replaced now", goal.short())
                 }
-                Illegal::WrongPhase { phase, event } => {
-                    format!("goal {} is {phase}: there is nothing to {event}", goal.short())
-                }
+                Illegal::WrongPhase { phase, event } => wrong_phase(*goal, phase, event),
                 Illegal::Continued { by } => {
                     format!("goal {} cannot be opened again: goal {} continues it", goal.short(), by.short())
                 }
@@ -168,6 +173,21 @@ impl Error {
             Self::Engine(error) => engine_hint(error),
             Self::Removal { goal, source } => removal_hint(*goal, source),
         }
+    }
+}
+
+/// Why a request makes no sense in this phase.
+fn wrong_phase(goal: GoalId, phase: &str, event: &str) -> String {
+    let goal = format!("goal {}", goal.short());
+    let is = match phase {
+        "failed" => "has failed".to_owned(),
+        "escalated" => "needs a person".to_owned(),
+        phase => format!("is {phase}"),
+    };
+    match (phase, event) {
+        ("paused", "pause") | ("cancelled", "cancel") => format!("{goal} is already {phase}"),
+        (_, "tell") => format!("{goal} {is}: no agent will read a message"),
+        _ => format!("{goal} {is}: there is nothing to {event}"),
     }
 }
 
@@ -207,6 +227,9 @@ fn engine_hint(error: &EngineError) -> Option<Hint> {
             [("see that goal", Action::Show(*by))].into()
         }
         EngineError::Busy { goal } => [("follow it", Action::Follow(*goal))].into(),
+        EngineError::NoAnswer { .. } => {
+            "if it is on a network drive, see whether that is connected; then try again".into()
+        }
         EngineError::Entered { .. } => "leave that session first; nothing was changed".into(),
         EngineError::PlaceTaken { goal, .. } => {
             [("wait for it", Action::Follow(*goal)), ("or end it", Action::Cancel(*goal))].into()
@@ -216,6 +239,7 @@ fn engine_hint(error: &EngineError) -> Option<Hint> {
              or one of the checks?), then start the goal again"
                 .into()
         }
+        EngineError::TakenOver => "its goals go on there; nothing was changed here".into(),
         EngineError::LeaseExpired { goal, .. } => {
             let wait = "its agent keeps running; when the store works again, resume the goal";
             [(wait, Action::Continue(*goal))].into()
@@ -250,18 +274,22 @@ fn phase_hint(goal: GoalId, phase: &str, event: &str) -> Option<Hint> {
     }
 }
 
+fn unmerged_hint(goal: GoalId, phase: Option<&Phase>) -> Hint {
+    let merge = match phase {
+        Some(Phase::Done) => Some(("merge it", Action::Merge(goal))),
+        Some(Phase::Unproven) => Some(("merge it unproven", Action::MergeUnproven(goal))),
+        _ => None,
+    };
+    let keep = "or remove the goal and keep the work under a private ref";
+    let others = [("see the changes", Action::Diff(goal)), (keep, Action::RemoveByForce(goal))];
+    merge.into_iter().chain(others).collect::<Vec<_>>().into()
+}
+
 fn removal_hint(goal: GoalId, error: &RemovalError) -> Option<Hint> {
     let force = Action::RemoveByForce(goal);
     match error {
         RemovalError::Engine(_) | RemovalError::Alive { .. } => {
             Some([("end it first", Action::Cancel(goal))].into())
-        }
-        RemovalError::Unmerged { .. } => {
-            let keep = "or remove the goal and keep the work under a private ref";
-            Some(
-                [("merge it", Action::Merge(goal)), ("see the changes", Action::Diff(goal)), (keep, force)]
-                    .into(),
-            )
         }
         RemovalError::Submodules { workspace, .. } => {
             let place = workspace.display();
@@ -322,15 +350,21 @@ impl<const N: usize> From<[(&str, Action); N]> for Hint {
     }
 }
 
-impl From<&String> for Hint {
-    fn from(advice: &String) -> Self {
-        Self::Advice(advice.clone())
+impl From<Vec<(&str, Action)>> for Hint {
+    fn from(actions: Vec<(&str, Action)>) -> Self {
+        Self::Actions(actions.into_iter().map(|(purpose, action)| (purpose.to_owned(), action)).collect())
     }
 }
 
 /// Something that a person can have Towline do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
+    /// Start the server.
+    Up,
+    /// Queue a goal.
+    Add,
+    /// Stop the server.
+    Down,
     /// List all goals.
     List,
     /// List open questions.

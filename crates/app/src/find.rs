@@ -1,5 +1,6 @@
 //! Finding things by what people type: goals by a part of their id, programs by their name.
 
+use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +62,8 @@ pub async fn goal_id(context: &Context, given: &str) -> Result<(State, GoalId), 
     let missing = || match given {
         NEWEST if repository_here(context).is_none() => Error::not_found("there are no goals yet"),
         NEWEST => Error::not_found("this repository has no goals").hint([("list all goals", Action::List)]),
-        _ => Error::not_found(format!("there is no goal `{given}`")).hint([("list them", Action::List)]),
+        _ => Error::not_found(format!("there is no goal `{}`", context.secrets.brief(given)))
+            .hint([("list them", Action::List)]),
     };
     let state = context.existing_state()?.ok_or_else(missing)?;
     let matching = match given {
@@ -74,13 +76,13 @@ pub async fn goal_id(context: &Context, given: &str) -> Result<(State, GoalId), 
             let id = only.id();
             Ok((state, id))
         }
-        several => Err(ambiguous(given, several)),
+        several => Err(ambiguous(context, given, several)),
     }
 }
 
-fn ambiguous(given: &str, several: &[Listed]) -> Error {
+fn ambiguous(context: &Context, given: &str, several: &[Listed]) -> Error {
     let line = |listed: &Listed| match listed {
-        Listed::Goal(goal) => format!("{}  {}", goal.id.short(), goal.title),
+        Listed::Goal(goal) => format!("{}  {}", goal.id.short(), context.secrets.brief(&goal.title)),
         Listed::Unreadable(goal) => format!("{}  (cannot be read)", goal.id.short()),
     };
     let mut lines: Vec<String> = several.iter().take(NAMED).map(line).collect();
@@ -108,7 +110,8 @@ pub async fn only_paused(context: &Context) -> Result<GoalId, Error> {
         }
         [goal] => Ok(goal.id),
         several => {
-            let line = |goal: &GoalSummary| format!("{}  {}", goal.id.short(), goal.title);
+            let line =
+                |goal: &GoalSummary| format!("{}  {}", goal.id.short(), context.secrets.brief(&goal.title));
             let lines: Vec<String> = several.iter().map(line).collect();
             Err(Error::usage(format!("several goals are paused:\n  {}", lines.join("\n  ")))
                 .hint([("name one", Action::Resume(None))]))
@@ -124,10 +127,16 @@ fn is_paused(goal: &GoalSummary) -> bool {
 /// The attempt by this number, if the goal has had it.
 pub fn attempt(record: &GoalRecord, number: u32) -> Result<AttemptNo, Error> {
     let found = AttemptNo::new(number).filter(|number| record.state.attempt(*number).is_some());
-    found.ok_or_else(|| {
-        let count = record.state.attempts.len();
-        Error::not_found(format!("goal {} has {count} attempts, not {number}", record.goal.id.short()))
-    })
+    found.ok_or_else(|| Error::not_found(format!("goal {} has no attempt {number}", record.goal.id.short())))
+}
+
+/// The attempt with this number, the last one if none is named.
+pub fn attempt_or_last(record: &GoalRecord, wanted: Option<u32>) -> Result<AttemptNo, Error> {
+    match (wanted, record.state.last_attempt()) {
+        (Some(number), _) => attempt(record, number),
+        (None, Some(last)) => Ok(last.n),
+        (None, None) => Err(Error::not_found("the goal has had no attempt yet")),
+    }
 }
 
 /// The repository that a goal belongs to, wherever this process is.
@@ -158,32 +167,43 @@ fn places(command: &str, directory: &Path, search_path: Option<&str>) -> impl It
     folders.into_iter().map(move |folder| folder.join(command))
 }
 
-/// An agent's program.
-pub fn agent_program(context: &Context, settings: &AgentSettings) -> Option<PathBuf> {
-    program(settings.command.first()?, &context.directory, search_path(context, settings))
+/// Why an agent's program cannot be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MissingProgram {
+    /// No file has this name.
+    NotFound(String),
+    NotExecutable(PathBuf),
 }
 
-fn search_path<'a>(context: &'a Context, settings: &'a AgentSettings) -> Option<&'a str> {
-    settings.env.get("PATH").map(String::as_str).or_else(|| context.variable("PATH"))
-}
-
-/// Why an agent's program cannot be started, and what to do about it.
-pub(crate) fn missing_program(context: &Context, name: &str, settings: &AgentSettings) -> (String, String) {
-    let program = settings.command.first().map_or("", String::as_str);
-    let mut places = places(program, &context.directory, search_path(context, settings));
-    match places.find(|place| place.is_file()) {
-        Some(path) => {
-            let path = path.display();
-            (format!("`{path}` is not executable"), format!("make it executable: chmod +x {path}"))
+impl fmt::Display for MissingProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound(program) => write!(f, "`{program}` was not found"),
+            Self::NotExecutable(path) => write!(f, "`{}` is not executable", path.display()),
         }
-        None => (format!("`{program}` was not found"), how_to_get(name, settings)),
     }
 }
 
-/// What to do when an agent's program is not there.
-fn how_to_get(name: &str, settings: &AgentSettings) -> String {
-    let install = agent(settings.kind).install_hint(settings).map(|hint| format!("{hint}, or "));
-    format!("{}set `command` in [agents.{name}] of towline.toml", install.unwrap_or_default())
+impl MissingProgram {
+    /// What to do about it.
+    pub(crate) fn fix(&self, name: &str, settings: &AgentSettings) -> String {
+        if let Self::NotExecutable(path) = self {
+            return format!("make it executable: chmod +x {}", path.display());
+        }
+        let install = agent(settings.kind).install_hint(settings).map(|hint| format!("{hint}, or "));
+        format!("{}set `command` in [agents.{name}] of towline.toml", install.unwrap_or_default())
+    }
+}
+
+/// An agent's program.
+pub(crate) fn agent_program(context: &Context, settings: &AgentSettings) -> Result<PathBuf, MissingProgram> {
+    let command = settings.command.first().map_or("", String::as_str);
+    let search_path = settings.env.get("PATH").map(String::as_str).or_else(|| context.variable("PATH"));
+    program(command, &context.directory, search_path).ok_or_else(|| {
+        let mut places = places(command, &context.directory, search_path);
+        let file = places.find(|place| place.is_file());
+        file.map_or_else(|| MissingProgram::NotFound(command.to_owned()), MissingProgram::NotExecutable)
+    })
 }
 
 fn is_executable(path: &Path) -> bool {

@@ -23,14 +23,11 @@ fn open(path: &Path) -> io::Result<File> {
 fn text(path: &Path, shown: &Path) -> Result<String, Error> {
     let failed =
         |why: &dyn std::fmt::Display| Error::usage(format!("cannot read {}: {why}", shown.display()));
-    let open = open(path).map_err(|error| {
-        let failure = failed(&error);
-        match error.kind() {
-            std::io::ErrorKind::NotFound => {
-                failure.hint([("a prompt is given in plain words, not as a file", Action::Run)])
-            }
-            _ => failure,
+    let open = open(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            failed(&"there is no such file").hint([("a task in plain words needs no `--file`", Action::Run)])
         }
+        _ => failed(&error),
     })?;
     let mut bytes = Vec::new();
     // One byte more than allowed is enough to know that it is too long, however long it is.

@@ -7,7 +7,7 @@ use towline_engine::must_be_alone;
 use towline_workspace::{Before, Consent, Repository, WorkspaceError};
 
 use crate::context::Context;
-use crate::draft::Request;
+use crate::draft::{Request, in_utf8};
 use crate::error::Error;
 use crate::notice::Notice;
 
@@ -51,6 +51,7 @@ pub(crate) async fn begin(
     let folder = folder.canonicalize().map_err(|error| {
         Error::usage(format!("the directory {} cannot be used: {error}", folder.display()))
     })?;
+    let name = in_utf8(&folder)?;
     refuse_wide(context, &folder)?;
     if let Some(state) = context.existing_state()? {
         must_be_alone(&state.home, state.store.as_ref(), goal, &folder).await?;
@@ -67,10 +68,9 @@ pub(crate) async fn begin(
         None => Repository::folder_settings(&folder)?,
     };
     let before = keep(context, request, goal, repository.as_ref(), &folder, &git)?;
-    let folder = folder.display().to_string();
-    let mut notices = vec![Notice::InPlace { goal, folder: folder.clone(), mode }];
+    let mut notices = vec![Notice::InPlace { goal, folder: name.clone(), mode }];
     notices.extend(before.warnings.into_iter().map(Notice::Files));
-    Ok(Beginning { repository: folder, mode, base: before.base, git, notices })
+    Ok(Beginning { repository: name, mode, base: before.base, git, notices })
 }
 
 /// Keeps what is there in Towline's own repository of the goal. Nothing is left of that when it fails.

@@ -25,6 +25,7 @@ use towline_workspace::{Repository, WorkspaceError};
 use self::file::Agents;
 use self::plan::Plan;
 pub use self::plan::Protection;
+pub(crate) use self::presets::is_preset;
 use crate::context::{Context, LayerFile};
 use crate::error::{Action, Error};
 use crate::find;
@@ -158,7 +159,7 @@ fn is_ready(context: &Context, inspection: &Inspection, name: &str) -> bool {
 
 fn installed(context: &Context, inspection: &Inspection, names: &[String]) -> Vec<InstalledAgent> {
     let look = |name: &String| {
-        let path = find::agent_program(context, inspection.config.agents.get(name)?)?;
+        let path = find::agent_program(context, inspection.config.agents.get(name)?).ok()?;
         Some(InstalledAgent { name: name.clone(), path: path.display().to_string() })
     };
     names.iter().filter_map(look).collect()

@@ -14,10 +14,8 @@ pub(crate) mod sign_in;
 mod store;
 
 use towline_agent::Ability;
-use towline_api::{
-    AgentFacts, AgentLine, ConfigurationFacts, FrameFacts, GitFacts, ProcessesFacts, StoreFacts,
-};
-use towline_config::Warning;
+use towline_api::{AgentLine, DoctorReport, FrameFacts};
+use towline_config::Inspection;
 use towline_store::{Listing, load_all};
 
 use self::agents::{Configured, configured, frames_of, frames_row, look_at};
@@ -26,20 +24,13 @@ use self::rows::Section;
 pub use self::rows::{Mark, Row};
 use crate::context::Context;
 use crate::error::Error;
+use crate::find::{self, MissingProgram};
+use crate::notice::Notice;
 
 /// Whether Towline can work here.
 pub struct Diagnosis {
-    /// Agents that are in use, configured or installed.
-    pub agents: Vec<AgentFacts>,
-    /// Frames that were not understood, by agent.
-    pub frames_not_understood: Vec<FrameFacts>,
-    /// Git and the repository.
-    pub git: GitFacts,
-    /// The state directory.
-    pub store: StoreFacts,
-    pub configuration: ConfigurationFacts,
-    /// How processes are supervised.
-    pub processes: ProcessesFacts,
+    /// As programs read it; without the findings, which are in the rows.
+    pub report: DoctorReport,
     /// The rows of each section, by its name.
     pub sections: Vec<(&'static str, Vec<Row>)>,
 }
@@ -49,16 +40,20 @@ pub async fn diagnose(context: &Context) -> Diagnosis {
     let (configuration, inspection) = configuration::look(context);
     let (store, stored) = store::look(context).await;
     let agents = agents::look(context, &inspection, frames::count(&stored).await);
-    let (git, processes): (Section<GitFacts>, Section<ProcessesFacts>) =
-        (git::look(context), processes::look());
+    let (git, processes) = (git::look(context), processes::look());
     let protect = git::protect_rows(context, &inspection.config.protect);
     Diagnosis {
-        agents: agents.facts.agents,
-        frames_not_understood: agents.facts.frames_not_understood,
-        git: git.facts,
-        store: store.facts,
-        configuration: configuration.facts,
-        processes: processes.facts,
+        report: DoctorReport {
+            ok: true,
+            towline: env!("CARGO_PKG_VERSION").to_owned(),
+            findings: Vec::new(),
+            agents: agents.facts.agents,
+            frames_not_understood: agents.facts.frames_not_understood,
+            git: git.facts,
+            store: store.facts,
+            configuration: configuration.facts,
+            processes: processes.facts,
+        },
         sections: vec![
             ("agents", agents.rows),
             ("git", git.rows.into_iter().chain(protect).collect()),
@@ -71,10 +66,10 @@ pub async fn diagnose(context: &Context) -> Diagnosis {
 
 /// The agents of the configuration.
 pub struct AgentList {
-    /// Those in use first, in the order of preference.
-    pub lines: Vec<AgentLine>,
+    /// Those in use first, in the order of preference; of each, why it cannot be started.
+    pub lines: Vec<(AgentLine, Option<MissingProgram>)>,
     /// Settings without effect.
-    pub warnings: Vec<Warning>,
+    pub notices: Vec<Notice>,
 }
 
 /// What is known about one agent.
@@ -86,24 +81,30 @@ pub struct AgentDetails {
     /// What was looked at.
     pub rows: Vec<Row>,
     /// Settings without effect.
-    pub warnings: Vec<Warning>,
+    pub notices: Vec<Notice>,
 }
 
 /// Lists the agents. Each is started for its version alone.
 pub async fn list_agents(context: &Context) -> Result<AgentList, Error> {
+    let (notices, inspection, frames) = look_around(context).await?;
+    let lines = configured(&inspection).map(|agent| {
+        let missing = find::agent_program(context, agent.settings).err();
+        (look_at_line(context, &agent, &frames).0, missing)
+    });
+    Ok(AgentList { lines: lines.collect(), notices })
+}
+
+/// The configuration with its settings without effect, and the frames that were not understood.
+async fn look_around(context: &Context) -> Result<(Vec<Notice>, Inspection, Vec<FrameFacts>), Error> {
     // What is wrong with the configuration is an error here, and not hidden in a list that is shorter than it should be.
-    let warnings = context.configuration(&context.directory)?.warnings;
+    let notices = Notice::of_settings(context.configuration(&context.directory)?.warnings);
     let inspection = context.inspection(&context.directory, &context.layer_files(&context.directory));
-    let frames = frames::count(&stored(context).await?).await;
-    let lines = configured(&inspection).map(|agent| look_at_line(context, &agent, &frames).0).collect();
-    Ok(AgentList { lines, warnings })
+    Ok((notices, inspection, frames::count(&stored(context).await?).await))
 }
 
 /// Looks at one agent.
 pub async fn check_agent(context: &Context, name: &str) -> Result<AgentDetails, Error> {
-    let warnings = context.configuration(&context.directory)?.warnings;
-    let inspection = context.inspection(&context.directory, &context.layer_files(&context.directory));
-    let frames = frames::count(&stored(context).await?).await;
+    let (notices, inspection, frames) = look_around(context).await?;
     let Some(agent) = configured(&inspection).find(|configured| configured.name == name) else {
         let names: Vec<&str> = configured(&inspection).map(|configured| configured.name).collect();
         return Err(Error::not_found(format!("there is no agent `{name}` in the configuration"))
@@ -112,7 +113,7 @@ pub async fn check_agent(context: &Context, name: &str) -> Result<AgentDetails, 
     let abilities = towline_agent::agent(agent.settings.kind).abilities(agent.settings).all().into();
     let (line, mut rows) = look_at_line(context, &agent, &frames);
     rows.extend(frames_of(name, &frames).map(frames_row));
-    Ok(AgentDetails { line, abilities, rows, warnings })
+    Ok(AgentDetails { line, abilities, rows, notices })
 }
 
 fn look_at_line(context: &Context, agent: &Configured<'_>, frames: &[FrameFacts]) -> (AgentLine, Vec<Row>) {

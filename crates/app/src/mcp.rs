@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use towline_agent::jsonrpc::{Message, RpcError, RpcRequest, answer, read_for_server, refusal};
 use towline_core::GoalId;
-use towline_engine::{Reply, speak_for_agent};
+use towline_engine::{Home, Reply, speak_for_agent};
 
 use self::tools::Tool;
 use crate::context::Context;
@@ -40,6 +40,11 @@ impl McpBridge {
         let engines = engines.ok_or_else(|| Error::usage("TOWLINE_API is not of the form unix:DIRECTORY"))?;
         let goal = named("TOWLINE_GOAL")?.parse().map_err(|error| Error::usage(format!("{error}")))?;
         Ok(Self { engines, goal, token: named("TOWLINE_TOKEN")?.to_owned() })
+    }
+
+    /// The bridge of the agent that has shown the token of this goal's attempt.
+    pub fn to(home: &Home, goal: GoalId, token: String) -> Self {
+        Self { engines: home.engines(), goal, token }
     }
 
     /// The answer to a line; none to news and answers.

@@ -26,7 +26,7 @@ pub(crate) fn add_servers(
     source: Option<&LayerName>,
     directory: &Path,
 ) -> Result<(), Error> {
-    if let Some(path) = &settings.mcp_file {
+    if let Some(path) = settings.mcp_file.clone() {
         let base = match source {
             Some(LayerName::User(file) | LayerName::Repository(file)) => file.parent(),
             _ => None,
@@ -41,6 +41,8 @@ pub(crate) fn add_servers(
         for (server, given) in read_mcp_file(&text).map_err(|why| refused(&why))? {
             settings.mcp.entry(server).or_insert(given);
         }
+        // It is not read again.
+        settings.mcp_file = None;
     }
     let over_http = settings.mcp.iter().find(|(_, server)| server.url.is_some());
     let Some((server, _)) = over_http.filter(|_| !agent(settings.kind).takes_http_servers()) else {

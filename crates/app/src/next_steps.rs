@@ -1,19 +1,20 @@
 //! What a person can do about a goal as it is now.
 
 use towline_agent::{AgentSettings, agent};
-use towline_core::{EscalationReason, FailureReason, GoalId, Phase, harmless};
-use towline_store::GoalRecord;
+use towline_core::{End, EscalationReason, FailureReason, GoalId, Phase, harmless};
+use towline_engine::{Home, is_driven, last_server, running_server};
+use towline_store::{GoalRecord, Lease};
 
 use crate::error::{Action, Hint};
 
 /// What something is for, and how it is done.
 pub type NextStep = (String, Hint);
 
-/// What a person can do now. `driven` is whether an engine runs the goal, `settings` are those of its first agent.
-pub fn next_steps(record: &GoalRecord, driven: bool, settings: Option<&AgentSettings>) -> Vec<NextStep> {
+/// What a person can do now. `settings` are those of the goal's first agent.
+pub fn next_steps(record: &GoalRecord, home: &Home, settings: Option<&AgentSettings>) -> Vec<NextStep> {
     let goal = record.goal.id;
     let mut steps: Vec<NextStep> = Vec::new();
-    let open = record.state.questions.iter().filter(|question| question.is_open()).count();
+    let open = record.state.open_questions().count();
     if record.state.phase.takes_answers() && open > 0 {
         steps.push(step("answer it", Action::Answer(goal, 1)));
         if open > 1 {
@@ -21,9 +22,11 @@ pub fn next_steps(record: &GoalRecord, driven: bool, settings: Option<&AgentSett
         }
     }
     match &record.state.phase {
-        phase if !phase.is_settled() && driven => steps.push(step("follow it", Action::Follow(goal))),
         phase if !phase.is_settled() => {
-            steps.push(step("no engine is running it; resume it", way_to_continue(goal, phase)));
+            steps.push(match way_to_resume(home, goal, phase, record.lease.as_ref()) {
+                Some(action) => step("no engine is running it; resume it", action),
+                None => step("follow it", Action::Follow(goal)),
+            });
         }
         phase @ Phase::Failed { reason: FailureReason::GreenBefore } => {
             return vec![step("give a check that fails today", way_to_continue(goal, phase))];
@@ -67,6 +70,35 @@ pub fn way_to_continue(goal: GoalId, phase: &Phase) -> Action {
         Phase::Done => Action::Show(goal),
         _ => Action::Continue(goal),
     }
+}
+
+/// How a goal continues that is under way, although no engine runs it and no server will.
+pub fn way_to_resume(home: &Home, goal: GoalId, phase: &Phase, lease: Option<&Lease>) -> Option<Action> {
+    let is_left = !phase.is_settled() && !is_driven(home, lease) && running_server(home).is_none();
+    // Only a pool lets a goal wait without a lease.
+    let of_pool = lease.is_none_or(|lease| last_server(home).is_some_and(|last| last.worker == lease.worker));
+    is_left.then(|| match way_to_continue(goal, phase) {
+        Action::Continue(_) if of_pool => Action::Up,
+        other => other,
+    })
+}
+
+/// What can be done about the end of an attempt that the goal suffers from, with the placeholders filled in.
+pub fn hint_about_end(record: &GoalRecord) -> Option<String> {
+    let last = record.state.last_attempt();
+    let kind = match &record.state.phase {
+        Phase::Escalated { reason } => reason.end(),
+        Phase::Sleeping { .. } | Phase::Limited { .. } | Phase::Failed { .. } => {
+            last?.end.as_ref().filter(|end| end.is_bad()).map(End::kind)
+        }
+        _ => None,
+    };
+    let mut hint = kind?.class().hint.replace(" ID", &format!(" {}", record.goal.id.short()));
+    if let Some(last) = last {
+        hint = hint.replace("--attempt N", &format!("--attempt {}", last.n));
+        hint = hint.replace("check NAME", &format!("check {}", last.agent));
+    }
+    Some(hint)
 }
 
 fn step(purpose: &str, hint: impl Into<Hint>) -> NextStep {

@@ -35,6 +35,10 @@ pub enum Notice {
     UncommittedConfiguration,
     /// These changes are no part of the work.
     Uncommitted(Vec<String>),
+    /// The same for goals that wait in the queue, and start from a commit.
+    UncommittedInQueue(Vec<String>),
+    /// A goal with the same prompt in the same place has not ended yet.
+    AddedBefore(GoalId),
     /// Submodules are empty where the agent works.
     EmptySubmodules,
     /// The budget `usd` does not stop this agent, which does not report its cost.
@@ -55,6 +59,15 @@ pub enum Notice {
         /// Where it works.
         mode: WorkspaceMode,
     },
+    /// Your own configuration cannot be used, so a server uses what it read last; with what is wrong.
+    BrokenConfiguration(String),
     /// A hook of the project is changed by the merge, so that git runs none of them.
     ChangedHooks(Vec<String>),
+}
+
+impl Notice {
+    /// A notice for each setting without effect.
+    pub(crate) fn of_settings(warnings: Vec<Warning>) -> Vec<Self> {
+        warnings.into_iter().map(Self::Setting).collect()
+    }
 }

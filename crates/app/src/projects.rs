@@ -26,10 +26,14 @@ impl Projects {
     }
 
     fn read(&self, goal: &Goal) -> Result<Resolved, Unresolved> {
-        let context = &self.context;
+        let context = &self.context.current();
+        let mut environment = context.environment.clone();
+        // A server's own is not that of the user's shell.
+        let search_path = goal.scheduling.search_path.iter();
+        environment.extend(search_path.map(|path| ("PATH".to_owned(), path.clone())));
         let resolved = |agents| Resolved {
             agents,
-            environment: context.environment.clone(),
+            environment: environment.clone(),
             tools: vec![context.program.display().to_string(), "mcp".to_owned()],
         };
         let directory = self.drafted_in.as_deref().unwrap_or_else(|| Path::new(&goal.workspace.repository));
@@ -47,10 +51,15 @@ impl Resolver for Projects {
         if !goal.workspace.mode.is_in_place() {
             return self.read(goal);
         }
-        let mut in_place = self.in_place.lock().unwrap_or_else(PoisonError::into_inner);
-        match in_place.get(&goal.id) {
-            Some(resolved) => Ok(resolved.clone()),
-            None => Ok(in_place.entry(goal.id).or_insert(self.read(goal)?).clone()),
+        let in_place = || self.in_place.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = in_place().get(&goal.id).cloned();
+        match known {
+            Some(resolved) => Ok(resolved),
+            None => {
+                // Not under the lock: a project that does not answer must not hold up another.
+                let read = self.read(goal)?;
+                Ok(in_place().entry(goal.id).or_insert(read).clone())
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use towline_api::{PreservedReport, RmReport};
-use towline_core::GoalId;
+use towline_core::{Commit, GoalId};
 use towline_engine::{Engine, Home, RemovalError, Removed, UnmergedWork};
 use towline_store::{GoalRecord, Listing, Store, StoreError};
 
@@ -25,35 +25,31 @@ pub struct Removal {
 impl Removal {
     /// As programs read it.
     pub fn report(&self) -> RmReport {
-        let preserved = |reference: Option<String>, commit: String| PreservedReport { reference, commit };
-        let id = self.goal.to_string();
-        match &self.removed {
-            Ok(Removed { preserved: work, left, bytes }) => RmReport {
-                id,
-                removed: true,
-                error: None,
-                preserved: work
-                    .iter()
-                    .map(|work| preserved(Some(work.reference.clone()), work.commit.to_string()))
-                    .collect(),
-                left: left.files.as_ref().map(|files| files.display().to_string()),
-                bytes: *bytes,
-            },
-            Err(error) => {
-                let work = match error {
-                    RemovalError::Unmerged { work } => work.as_slice(),
-                    _ => &[],
-                };
-                let commits = work.iter().map(|work| preserved(None, work.commit.to_string())).collect();
-                RmReport {
-                    id,
-                    removed: false,
-                    error: Some(error.to_string()),
-                    preserved: commits,
-                    left: None,
-                    bytes: 0,
-                }
+        let preserved = |reference: Option<String>, commit: &Commit| PreservedReport {
+            reference,
+            commit: commit.to_string(),
+        };
+        let (preserved, removed) = match &self.removed {
+            Ok(removed) => {
+                let work = removed.preserved.iter();
+                (
+                    work.map(|work| preserved(Some(work.reference.clone()), &work.commit)).collect(),
+                    Some(removed),
+                )
             }
+            Err(RemovalError::Unmerged { work }) => {
+                (work.iter().map(|work| preserved(None, &work.commit)).collect(), None)
+            }
+            Err(_) => (Vec::new(), None),
+        };
+        let left = removed.and_then(|removed| removed.left.files.as_ref());
+        RmReport {
+            id: self.goal.to_string(),
+            removed: removed.is_some(),
+            error: self.removed.as_ref().err().map(ToString::to_string),
+            preserved,
+            left: left.map(|files| files.display().to_string()),
+            bytes: removed.map_or(0, |removed| removed.bytes),
         }
     }
 }

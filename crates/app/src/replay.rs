@@ -5,7 +5,6 @@ use towline_api::{ReplayReport, ReplayedDifference};
 use towline_core::{AttemptNo, Envelope, Event, GoalId, Seq};
 use towline_engine::replay::{Comparison, Difference, Over, Replay, ReplayError, Replayed, Taken, Wording};
 use towline_mask::shows_marker;
-use towline_store::GoalRecord;
 
 use crate::context::Context;
 use crate::error::{Action, Error};
@@ -13,15 +12,6 @@ use crate::find::{self, Found};
 
 /// How many events are read at once.
 const PAGE: usize = 500;
-
-/// Who sees the events of a replay, in their order.
-pub trait ReplayViewer {
-    /// Something that happened outside of the attempt.
-    fn pass(&mut self, event: &Envelope);
-
-    /// Something that happened in the attempt, at this time.
-    fn show(&mut self, event: &Envelope, at: Timestamp) -> impl Future<Output = ()>;
-}
 
 /// Whether the bytes of an attempt still mean what is stored.
 pub struct ReplayOutcome {
@@ -50,26 +40,19 @@ impl ReplayOutcome {
     }
 }
 
-/// Reads an attempt again, the last one if none is named, and shows what happened.
+/// Reads an attempt again, the last one if none is named. `show` gets all events of the goal in their order, with a time
+/// for those of the attempt: when they happened.
 pub async fn replay(
     context: &Context,
     id: &str,
     attempt: Option<u32>,
-    viewer: &mut impl ReplayViewer,
+    show: impl AsyncFnMut(&Envelope, Option<Timestamp>),
 ) -> Result<ReplayOutcome, Error> {
     let found = find::goal(context, id).await?;
-    let number = number(&found.record, attempt)?;
+    let number = find::attempt_or_last(&found.record, attempt)?;
     let comparison = Comparison::new(number, open(&found, number)?);
-    let (outcome, wording) = compare(&found, number, comparison, viewer).await?;
+    let (outcome, wording) = compare(&found, number, comparison, show).await?;
     Ok(ReplayOutcome { goal: found.record.goal.id, attempt: number, outcome, wording })
-}
-
-fn number(record: &GoalRecord, wanted: Option<u32>) -> Result<AttemptNo, Error> {
-    match (wanted, record.state.last_attempt()) {
-        (Some(number), _) => find::attempt(record, number),
-        (None, Some(last)) => Ok(last.n),
-        (None, None) => Err(Error::not_found("the goal has had no attempt yet")),
-    }
 }
 
 fn open(found: &Found, number: AttemptNo) -> Result<Replay, Error> {
@@ -96,7 +79,7 @@ async fn compare(
     found: &Found,
     attempt: AttemptNo,
     mut comparison: Comparison,
-    viewer: &mut impl ReplayViewer,
+    mut show: impl AsyncFnMut(&Envelope, Option<Timestamp>),
 ) -> Result<(Result<u64, Difference>, Wording), Error> {
     let mut after = Seq(0);
     loop {
@@ -105,33 +88,25 @@ async fn compare(
         after = last.seq;
         for stored in &page {
             match comparison.take(stored) {
-                Ok(Taken::Elsewhere) => viewer.pass(stored),
-                Ok(Taken::Beside) => viewer.show(stored, stored.at).await,
-                Ok(Taken::Same(fresh)) => viewer.show(stored, fresh.at.unwrap_or(stored.at)).await,
+                Ok(Taken::Elsewhere) => show(stored, None).await,
+                Ok(Taken::Beside) => show(stored, Some(stored.at)).await,
+                Ok(Taken::Same(fresh)) => show(stored, fresh.at.or(Some(stored.at))).await,
                 Err(difference) if hides(found, attempt).await? => {
                     return Ok((Err(difference), Wording::Kind));
                 }
                 Err(difference) => {
-                    show_differing(viewer, &difference, comparison, stored).await;
+                    // From where they differ on, all events of the bytes.
+                    let first = difference.fresh.as_deref().cloned();
+                    for fresh in first.into_iter().chain(comparison.rest()) {
+                        let Replayed { at, source, parent, raw, event } = fresh;
+                        let at = at.unwrap_or(stored.at);
+                        let fresh = Envelope { at, source, parent, raw, event, ..stored.clone() };
+                        show(&fresh, Some(at)).await;
+                    }
                     return Ok((Err(difference), Wording::All));
                 }
             }
         }
-    }
-}
-
-/// Shows all events of the bytes from where they differ on.
-async fn show_differing(
-    viewer: &mut impl ReplayViewer,
-    difference: &Difference,
-    rest: Comparison,
-    stored: &Envelope,
-) {
-    let first = difference.fresh.as_deref().cloned();
-    for fresh in first.into_iter().chain(rest.rest()) {
-        let Replayed { at, source, parent, raw, event } = fresh;
-        let at = at.unwrap_or(stored.at);
-        viewer.show(&Envelope { at, source, parent, raw, event, ..stored.clone() }, at).await;
     }
 }
 

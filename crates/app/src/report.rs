@@ -26,7 +26,7 @@ pub fn confirmed_by(state: &GoalState) -> Option<&'static str> {
     Some(if verdict.checkout == Checkout::Warm { WARM } else { "clean" })
 }
 
-/// All about a goal.
+/// All about a goal, but for why it waits in the queue: see [`crate::Holds`].
 pub fn goal_report(record: &GoalRecord, home: &Home, now: Timestamp) -> GoalReport {
     let GoalRecord { goal, state, .. } = record;
     let question = state.open_question().filter(|_| state.phase.takes_answers());
@@ -72,10 +72,11 @@ pub fn goal_report(record: &GoalRecord, home: &Home, now: Timestamp) -> GoalRepo
         budget: budget(state, now),
         created_at: goal.created_at,
         updated_at: record.updated_at,
+        hold: None,
     }
 }
 
-/// A goal in short, with its prompt where that can be read.
+/// A goal in short, with its prompt where that can be read, but for why it waits in the queue.
 pub fn goal_line(listed: &Listed, prompt: Option<String>) -> GoalLine {
     match listed {
         Listed::Goal(goal) => line_of_summary(goal, prompt),
@@ -98,6 +99,7 @@ fn line_of_summary(goal: &GoalSummary, prompt: Option<String>) -> GoalLine {
         usage: goal.usage.into(),
         created_at: goal.created_at,
         updated_at: goal.updated_at,
+        hold: None,
     }
 }
 
@@ -116,6 +118,7 @@ fn line_of_unreadable(goal: &UnreadableGoal) -> GoalLine {
         usage: Usage::default().into(),
         created_at: goal.created_at,
         updated_at: goal.created_at,
+        hold: None,
     }
 }
 
@@ -127,9 +130,8 @@ pub async fn asking(context: &Context) -> Result<Vec<GoalRecord>, Error> {
 
 /// All open questions of these goals.
 pub fn open_questions(records: &[GoalRecord]) -> Vec<QuestionLine> {
-    let of_goal = |record: &GoalRecord| {
-        let open = record.state.questions.iter().filter(|question| question.is_open());
-        open.map(|question| QuestionLine::of(&record.goal, question)).collect::<Vec<_>>()
-    };
-    records.iter().flat_map(of_goal).collect()
+    let open = records.iter().flat_map(|record| {
+        record.state.open_questions().map(|question| QuestionLine::of(&record.goal, question))
+    });
+    open.collect()
 }

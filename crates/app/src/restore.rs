@@ -16,8 +16,10 @@ pub struct Restored {
     pub goal: GoalId,
     /// The files that were there, as a commit.
     pub replaced: Commit,
-    /// The paths of those that were changed, added or removed.
+    /// The paths of those that were changed or missing.
     pub paths: Vec<String>,
+    /// The paths of those that are gone, because they were not there before the goal.
+    pub removed: Vec<String>,
     pub folder: PathBuf,
     /// The repository with the commit.
     pub history: PathBuf,
@@ -72,9 +74,9 @@ async fn put_back(
     let (_, workspace) = workspace_of(home, &record.goal, binding, &Stop::default())?;
     let work = move || {
         let replaced = workspace.restore(&paths)?;
-        let paths = workspace.replaced_paths(&replaced, &paths)?;
+        let (paths, removed) = workspace.replaced_paths(&replaced, &paths)?;
         let (folder, history) = (workspace.path().to_path_buf(), workspace.history());
-        Ok::<_, WorkspaceError>(Restored { goal, replaced, paths, folder, history })
+        Ok::<_, WorkspaceError>(Restored { goal, replaced, paths, removed, folder, history })
     };
     let restored = tokio::task::spawn_blocking(work).await;
     Ok(restored.map_err(|panic| Error::internal(panic.to_string()))??)

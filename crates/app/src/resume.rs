@@ -1,13 +1,16 @@
 //! Continuing a goal that exists: here, or in the process that runs it.
 
+use std::sync::Arc;
+
 use towline_core::{Event, GoalId, NextSession, Phase};
 use towline_engine::{GoalCommand, is_driven};
 
 use crate::agents::{GoalAgents, agents_of};
-use crate::context::Context;
+use crate::context::{Context, State};
 use crate::draft::commands_as_checks;
 use crate::error::Error;
 use crate::find::{self, Found};
+use crate::server::server_of;
 use crate::steer::pass_on;
 
 /// How a goal continues.
@@ -47,8 +50,45 @@ pub async fn resume(
     let agents = agents_of(context, &found.record.goal)?;
     let command = command.or_else(|| for_new_checks(phase).filter(|_| !checks.is_empty()));
     let replaced = (!checks.is_empty()).then_some(Event::ChecksReplaced { checks });
-    let requests = replaced.into_iter().chain(command.map(Event::from)).collect();
-    Ok(Resumption::Here { found, agents, requests })
+    let requests: Vec<Event> = replaced.into_iter().chain(command.map(Event::from)).collect();
+    match server_of(&found.state.home)? {
+        Some(_) => by_server(context, *found, requests).await,
+        None => Ok(Resumption::Here { found, agents, requests }),
+    }
+}
+
+/// Has the server continue the goal.
+async fn by_server(context: &Context, found: Found, requests: Vec<Event>) -> Result<Resumption, Error> {
+    let (goal, State { home, store }) = (found.record.goal.id, found.state);
+    if !requests.is_empty() {
+        let engine = context.engine(State { home: home.clone(), store: Arc::clone(&store) })?;
+        let recorded = engine.record_requests(goal, requests).await;
+        engine.close().await;
+        recorded?;
+    }
+    let record = store.load(goal).await?;
+    Ok(Resumption::Elsewhere(Box::new(Found { state: State { home, store }, record })))
+}
+
+/// Has a goal continue in the server's pool: its engine does it at once, or the requests are recorded and the goal waits for a slot.
+pub async fn reopen(
+    context: &Context,
+    id: &str,
+    command: GoalCommand,
+    checks: &[String],
+) -> Result<GoalId, Error> {
+    match resume(context, id, Some(command), checks).await? {
+        Resumption::PassedOn(goal) => Ok(goal),
+        Resumption::Elsewhere(found) => Ok(found.record.goal.id),
+        Resumption::Here { found, requests, .. } => {
+            let goal = found.record.goal.id;
+            let engine = context.engine(found.state)?;
+            let recorded = engine.record_requests(goal, requests).await;
+            engine.close().await;
+            recorded?;
+            Ok(goal)
+        }
+    }
 }
 
 /// New checks for a goal that has ended are a request to judge it again.

@@ -29,6 +29,14 @@ impl KnownSecrets {
         known.mask = None;
     }
 
+    /// A copy that shares nothing: what it learns later is not known here.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        let apart = Self::default();
+        apart.add(&self.0.lock().unwrap_or_else(PoisonError::into_inner).secrets);
+        apart
+    }
+
     /// What hides all of them.
     pub fn mask(&self) -> Arc<Mask> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use towline_agent::{Ability, agent};
-use towline_core::{Event, GoalId, Illegal, Phase, QuestionNo};
-use towline_engine::{EngineError, GoalCommand, Home, Reply, Request, Steerer, ask, follow};
-use towline_store::{GoalRecord, Store};
+use towline_core::{Event, GoalId, Illegal, Phase, QuestionNo, Seq};
+use towline_engine::{EngineError, Following, GoalCommand, Reply, Request, Steerer, ask};
+use towline_store::GoalRecord;
 
 use crate::agents::agents_of;
 use crate::context::{Context, State};
 use crate::error::{Action, Error};
 use crate::find::{self, Found};
 use crate::next_steps::way_to_continue;
+use crate::server::server_of;
 
 /// How often an engine that has just begun to run the goal is asked, and the pause in between.
 const TRIES: u32 = 20;
@@ -21,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Who took the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Taken {
-    /// The engine that runs the goal.
+    /// The engine that runs the goal, or the server that will.
     ByDriver,
     /// No engine is running the goal: the command is recorded.
     Recorded {
@@ -53,11 +54,13 @@ async fn steer_once(context: &Context, found: Found, command: GoalCommand) -> Re
     if pass_on(&found, command.clone()).await? {
         return Ok(Some(Taken::ByDriver));
     }
-    let store = Arc::clone(&found.state.store);
+    let (home, store) = (found.state.home.clone(), Arc::clone(&found.state.store));
     let engine = context.engine(found.state)?;
     let recorded = engine.record_request(goal, command.into()).await;
     engine.close().await;
     match recorded {
+        // The server acts on it.
+        Ok(()) if server_of(&home)?.is_some() => Ok(Some(Taken::ByDriver)),
         // The request may have moved the goal.
         Ok(()) => {
             Ok(Some(Taken::Recorded { next: way_to_continue(goal, &store.load(goal).await?.state.phase) }))
@@ -80,24 +83,25 @@ pub(crate) async fn pass_on(found: &Found, command: GoalCommand) -> Result<bool,
     }
 }
 
+/// Follows a goal's log after `after` while an engine runs the goal.
+pub async fn follow(found: &Found, after: Seq) -> Result<Following, Error> {
+    let State { home, store } = &found.state;
+    towline_engine::follow(home, Arc::clone(store), &found.record, after).await.map_err(unreachable)
+}
+
 /// An engine that runs the goal and cannot be talked to.
-pub fn unreachable(error: std::io::Error) -> Error {
+fn unreachable(error: std::io::Error) -> Error {
     Error::internal(format!("cannot reach the process that drives the goal: {error}"))
 }
 
 /// Stops the goal through the engine that runs it, or here when none does, and waits until no process is left. Returns the goal.
-pub async fn halt(
-    context: &Context,
-    id: &str,
-    command: GoalCommand,
-    is_done: impl Fn(&Phase) -> bool,
-) -> Result<GoalId, Error> {
+pub async fn halt(context: &Context, id: &str, command: GoalCommand) -> Result<GoalId, Error> {
     let found = find::goal(context, id).await?;
     let goal = found.record.goal.id;
     let event = Event::from(command.clone());
     let name = event.request();
     let mut phase = None;
-    if pass_on(&found, command).await? {
+    if pass_on(&found, command.clone()).await? {
         phase = Some(wait_for_its_end(&found).await?).filter(Phase::is_settled);
     }
     let phase = match phase {
@@ -105,7 +109,11 @@ pub async fn halt(
         // No engine runs it, or the engine ended before it could record the stop.
         None => end_it_ourselves(context, found, event).await?,
     };
-    if !is_done(&phase) {
+    let is_halted = match &phase {
+        Phase::Cancelled => command == GoalCommand::Cancel,
+        phase => matches!(phase, Phase::Paused { .. }) && command == GoalCommand::Pause,
+    };
+    if !is_halted {
         // It came to another end in the same moment.
         let illegal = Illegal::WrongPhase { phase: phase.name(), event: name };
         return Err(EngineError::Illegal { goal, illegal }.into());
@@ -114,11 +122,9 @@ pub async fn halt(
 }
 
 async fn wait_for_its_end(found: &Found) -> Result<Phase, Error> {
-    let (home, store, record) = (&found.state.home, &found.state.store, &found.record);
-    let following = follow(home, store.clone(), record, record.last_seq).await;
-    let mut following = following.map_err(unreachable)?;
+    let mut following = follow(found, found.record.last_seq).await?;
     while following.next().await?.is_some() {}
-    Ok(store.load(record.goal.id).await?.state.phase)
+    Ok(found.state.store.load(found.record.goal.id).await?.state.phase)
 }
 
 async fn end_it_ourselves(context: &Context, found: Found, event: Event) -> Result<Phase, Error> {
@@ -135,10 +141,10 @@ pub enum Steering {
     Own(Steerer),
     /// It is in another process.
     Other {
-        /// The state directory.
-        home: Home,
+        /// What the request is recorded with while no engine runs the goal.
+        context: Box<Context>,
         /// Where the goal is stored.
-        store: Arc<dyn Store>,
+        state: State,
     },
 }
 
@@ -150,13 +156,10 @@ impl Steering {
                 Some(Err(illegal)) => Err(illegal.to_string()),
                 Some(Ok(())) | None => Ok(()),
             },
-            Self::Other { home, store } => {
-                let record = store.load(goal).await.map_err(|error| error.to_string())?;
-                let asked = ask(home, &record, &Request::Command { goal, command }).await;
-                match asked.map_err(|error| error.to_string())? {
-                    Some(Reply::Refused { why }) => Err(why),
-                    _ => Ok(()),
-                }
+            Self::Other { context, state } => {
+                let record = state.store.load(goal).await.map_err(|error| error.to_string())?;
+                let found = Found { state: state.clone(), record };
+                steer(context, found, command).await.map(drop).map_err(|error| error.message())
             }
         }
     }
@@ -183,7 +186,8 @@ pub async fn answer(context: &Context, id: &str, number: Option<u32>, text: &str
         Some(n) => state.question(QuestionNo(n)).filter(|question| question.is_open()),
     };
     let Some(open) = open else {
-        let what = number.map_or_else(|| "asks nothing".to_owned(), |n| format!("has no open question {n}"));
+        let what =
+            number.map_or_else(|| "has no open question".to_owned(), |n| format!("has no open question {n}"));
         return Err(Error::usage(format!("goal {} {what}", goal.short()))
             .hint([("list what is asked", Action::Questions)]));
     };

@@ -7,16 +7,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The check of the demo's goal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DemoCheck {
-    pub name: &'static str,
-    /// Run in the project's root.
-    pub command: &'static str,
-}
-
-/// The only check of the demo.
-pub const CHECK: DemoCheck = DemoCheck { name: "tests", command: "sh tests/run.sh" };
+/// The command of the goal's only check, run in the project's root.
+pub const CHECK: &str = "sh tests/run.sh";
 
 /// The goal's prompt.
 pub const PROMPT: &str =
@@ -59,14 +51,12 @@ pub fn make(folder: &Path, program: &Path) -> io::Result<PathBuf> {
          kind = \"script\"\n\
          command = [{}, \"script\", {}]\n\n\
          [[checks]]\n\
-         name = \"{}\"\n\
-         run = \"{}\"\n\n\
+         name = \"tests\"\n\
+         run = \"{CHECK}\"\n\n\
          [protect]\n\
          paths = [\"tests/**\", \"towline.toml\"]\n",
         quoted(program)?,
         quoted(&script)?,
-        CHECK.name,
-        CHECK.command,
     );
     fs::write(project.join("towline.toml"), configuration)?;
     Ok(project)

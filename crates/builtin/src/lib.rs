@@ -10,4 +10,6 @@ pub mod demo;
 mod lock;
 mod mcp;
 pub mod script;
+#[cfg(test)]
+mod test_waits;
 mod tools;

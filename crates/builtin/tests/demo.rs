@@ -11,7 +11,7 @@ use towline_core::{SessionId, SessionPlan};
 
 #[expect(clippy::disallowed_methods, reason = "the test runs the demo's check as a person would")]
 fn check(project: &Path) -> (Option<i32>, String) {
-    let output = Command::new("sh").args(["-c", demo::CHECK.command]).current_dir(project).output().unwrap();
+    let output = Command::new("sh").args(["-c", demo::CHECK]).current_dir(project).output().unwrap();
     (output.status.code(), String::from_utf8(output.stdout).unwrap())
 }
 

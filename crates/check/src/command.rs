@@ -49,10 +49,11 @@ const TOO_LONG: &str = "its output is longer than a file may be (`ulimit -f`)";
 
 /// Where commands run, and with what.
 pub(crate) struct Place<'a> {
-    directory: &'a Path,
-    supervisor: &'a SupervisorProgram,
+    pub(crate) directory: &'a Path,
+    pub(crate) supervisor: &'a SupervisorProgram,
     pub(crate) environment: &'a Environment,
-    priority: Priority,
+    /// A command of low priority is killed at once when it is stopped.
+    pub(crate) priority: Priority,
 }
 
 /// One command to run.
@@ -110,21 +111,7 @@ pub(crate) enum Read<T> {
     Altered,
 }
 
-impl<'a> Place<'a> {
-    /// Commands in `directory` get this environment.
-    pub(crate) fn new(
-        directory: &'a Path,
-        supervisor: &'a SupervisorProgram,
-        environment: &'a Environment,
-    ) -> Self {
-        Self { directory, supervisor, environment, priority: Priority::Normal }
-    }
-
-    /// Commands get this priority. One of low priority is killed at once when it is stopped.
-    pub(crate) fn with_priority(self, priority: Priority) -> Self {
-        Self { priority, ..self }
-    }
-
+impl Place<'_> {
     /// Runs the command, and reports each run of it that was started. When this future is dropped half way, the command goes on
     /// until the supervisor's own deadline, or until somebody adopts or ends it.
     pub(crate) async fn run<F: Future<Output = ()>>(
@@ -135,9 +122,7 @@ impl<'a> Place<'a> {
     ) -> Result<Ended, CheckError> {
         let mut tries = MOST_TRIES;
         loop {
-            if stop.has_come().await {
-                return Err(CheckError::Stopped);
-            }
+            stop.must_not_have_come().await?;
             let run_dir = command.logs.fresh();
             tries -= 1;
             let outcome = match self.try_once(&command, &run_dir, stop, &mut on_start).await {

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use towline_core::CheckResult;
 use towline_mask::is_secret_variable;
 use towline_workspace::LOCATION_VARIABLES;
 
@@ -66,11 +65,6 @@ impl Environment {
             Some(note) => format!("{}\n\nnote: {note}\n", evidence.trim_end()),
             None => evidence,
         }
-    }
-
-    /// What was withheld, where one of these checks may have failed for it.
-    pub(crate) fn note_on(&self, results: &[CheckResult]) -> Option<String> {
-        self.note().filter(|note| results.iter().any(|result| !result.met && result.evidence.contains(note)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The evidence of a failure: the end of what a command printed, the beginning of a file, a list of paths; always
 //! bounded, and as text that is safe to show anywhere.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::Path;
 
 use towline_core::plain_line;
@@ -21,14 +21,10 @@ pub(crate) fn of_run(run_dir: &Path) -> io::Result<String> {
 
 /// The last output of a run on its standard error.
 pub(crate) fn of_stderr(run_dir: &Path) -> io::Result<String> {
-    let mut log = match towline_files::open(&run_dir.join(Stream::Stderr.file_name())) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
-        log => log?,
+    let raw = match towline_files::read_end(&run_dir.join(Stream::Stderr.file_name()), RAW_BYTES as u64) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        raw => raw?,
     };
-    let length = log.metadata()?.len();
-    log.seek(SeekFrom::Start(length.saturating_sub(RAW_BYTES as u64)))?;
-    let mut raw = Vec::new();
-    log.take(RAW_BYTES as u64).read_to_end(&mut raw)?;
     Ok(last_lines(&plain(&String::from_utf8_lossy(&raw)), EVIDENCE_BYTES).to_owned())
 }
 

@@ -17,18 +17,13 @@ const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Looks at the file at `path` in the checkout. Without a pattern it is enough that it is there.
 pub(crate) fn look(checkout: &Path, path: &str, pattern: Option<&Regex>) -> Finding {
-    match inside(checkout, path).and_then(|real| compare(&real, path, pattern)) {
-        Ok(finding) => finding,
-        Err(Wrong(problem)) => Finding::not_met(problem),
-    }
+    let found = inside(checkout, path).and_then(|real| compare(&real, path, pattern));
+    found.unwrap_or_else(Finding::not_met)
 }
 
-/// Why there is no file to look into.
-struct Wrong(String);
-
-/// Where the path leads: to a regular file in the checkout, and nowhere else.
-fn inside(checkout: &Path, path: &str) -> Result<PathBuf, Wrong> {
-    let wrong = |what: &str| Wrong(format!("`{path}` {what}"));
+/// Where the path leads: to a regular file in the checkout, and nowhere else. The error is why there is no file to look into.
+fn inside(checkout: &Path, path: &str) -> Result<PathBuf, String> {
+    let wrong = |what: &str| format!("`{path}` {what}");
     let place = checkout.join(path);
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if place.is_symlink() => {
@@ -51,14 +46,14 @@ fn inside(checkout: &Path, path: &str) -> Result<PathBuf, Wrong> {
     Ok(real)
 }
 
-fn compare(file: &Path, path: &str, pattern: Option<&Regex>) -> Result<Finding, Wrong> {
+fn compare(file: &Path, path: &str, pattern: Option<&Regex>) -> Result<Finding, String> {
     let Some(pattern) = pattern else { return Ok(Finding::met()) };
     // Something else may be in its place by now.
     let text = towline_files::read(file, MOST_BYTES).map_err(|error| match error.kind() {
         io::ErrorKind::FileTooLarge => {
-            Wrong(format!("`{path}` is larger than {} MiB, so its text is not searched", MOST_BYTES >> 20))
+            format!("`{path}` is larger than {} MiB, so its text is not searched", MOST_BYTES >> 20)
         }
-        _ => Wrong(format!("`{path}` cannot be read: {error}")),
+        _ => format!("`{path}` cannot be read: {error}"),
     })?;
     if pattern.is_match(&text) {
         return Ok(Finding::met());
@@ -145,7 +140,7 @@ mod tests {
             }
             // In the place of a file that was one when it was looked at.
             let raced = compare(&checkout.join(path), path, Some(&pattern));
-            assert!(raced.is_err_and(|Wrong(problem)| problem.contains("cannot be read")), "{path}");
+            assert!(raced.is_err_and(|problem| problem.contains("cannot be read")), "{path}");
         }
     }
 

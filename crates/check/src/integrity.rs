@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use towline_core::CheckResult;
-use towline_workspace::{Difference, DifferenceKind, Protect, Verification, WorkspaceError};
+use towline_workspace::{Change, Difference, Protect, Scope, Verification, WorkspaceError};
 
 use crate::CheckError;
 use crate::blocking::blocking;
@@ -23,14 +23,6 @@ use crate::verdict::CheckRun;
 
 /// The name of the failed check.
 const INTEGRITY: &str = "integrity";
-
-/// Which files are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
-    /// All that are tracked.
-    All,
-    Protected,
-}
 
 /// What may differ, and what did.
 pub(crate) struct Integrity {
@@ -48,32 +40,23 @@ pub(crate) struct Integrity {
 }
 
 impl Integrity {
-    fn without_exceptions(
-        checkout: Arc<Verification>,
-        protect: Protect,
-        generated: Protect,
-        setup_changes: BTreeMap<String, Option<String>>,
-    ) -> Self {
-        Self {
+    fn new(checkout: Arc<Verification>, run: &CheckRun<'_>) -> Result<Self, CheckError> {
+        Ok(Self {
             checkout,
-            protect,
-            generated,
-            setup_changes,
+            // Files to copy must stay as they are, too.
+            protect: Protect::of_candidate(run.goal)?,
+            generated: Protect::new(&run.goal.workspace.generated)?,
+            setup_changes: run.setup_changes.clone(),
             copied: BTreeMap::new(),
             accepted: BTreeMap::new(),
             allowed: BTreeSet::new(),
             found: None,
-        }
+        })
     }
 
     /// For a checkout that was just made.
-    pub(crate) async fn of(
-        checkout: Arc<Verification>,
-        protect: Protect,
-        generated: Protect,
-        setup_changes: BTreeMap<String, Option<String>>,
-    ) -> Result<Self, CheckError> {
-        let mut integrity = Self::without_exceptions(checkout, protect, generated, setup_changes);
+    pub(crate) async fn of(checkout: Arc<Verification>, run: &CheckRun<'_>) -> Result<Self, CheckError> {
+        let mut integrity = Self::new(checkout, run)?;
         // Nothing has run yet, so whatever is not in the commit was copied.
         let copied = integrity.differences(Scope::Protected).await?;
         integrity.copied = copied.into_iter().map(|copy| (copy.path, copy.now)).collect();
@@ -84,14 +67,11 @@ impl Integrity {
     /// runs there may change it at any moment. None when it cannot be read.
     pub(crate) async fn reopened(
         checkout: Arc<Verification>,
-        protect: Protect,
-        generated: Protect,
         run: &CheckRun<'_>,
     ) -> Result<Option<Self>, CheckError> {
-        let mut integrity = Self::without_exceptions(checkout, protect, generated, run.setup_changes.clone());
-        let (from, names) = (run.repository.root().to_owned(), run.goal.workspace.copy.clone());
-        let checkout = Arc::clone(&integrity.checkout);
-        let copied = blocking(move || Ok(checkout.copied(&from, &names)?)).await?;
+        let mut integrity = Self::new(Arc::clone(&checkout), run)?;
+        let names = run.goal.workspace.copy.clone();
+        let copied = blocking(move || Ok(checkout.copied(&names)?)).await?;
         Ok(copied.map(|copied| {
             integrity.copied = copied;
             integrity
@@ -116,7 +96,7 @@ impl Integrity {
                 self.accepted.insert(path, now);
             } else if self.generated.covers(&path) {
                 self.allowed.insert(shown);
-            } else if is_protected && (by_setup.is_some() || kind != DifferenceKind::Added) {
+            } else if is_protected && (by_setup.is_some() || kind != Change::Added) {
                 return Ok(None);
             }
         }
@@ -153,7 +133,7 @@ impl Integrity {
             .collect();
         let by_check = |difference: &Difference| {
             scope == Scope::Protected
-                && difference.kind == DifferenceKind::Added
+                && difference.kind == Change::Added
                 && !self.accepted.contains_key(&difference.path)
         };
         let (added, mut bad): (Vec<Difference>, Vec<Difference>) = bad.into_iter().partition(by_check);
@@ -170,13 +150,7 @@ impl Integrity {
         // Directories that setup makes before any work.
         let known = self.setup_changes.keys().filter(|path| path.ends_with('/'));
         let known: BTreeSet<Vec<u8>> = known.map(|path| path.clone().into_bytes()).collect();
-        blocking(move || {
-            Ok(match scope {
-                Scope::All => checkout.differences(&protect, &known)?,
-                Scope::Protected => checkout.protected_differences(&protect, &known)?,
-            })
-        })
-        .await
+        blocking(move || Ok(checkout.differences(scope, &protect, &known)?)).await
     }
 
     /// The differences, where a copied file counts as one of the commit: it is to stay as it was copied.
@@ -189,13 +163,12 @@ impl Integrity {
                 Some(copied) => {
                     missing.remove(&difference.path);
                     if *copied != difference.now {
-                        found.push(Difference { kind: DifferenceKind::Changed, ..difference });
+                        found.push(Difference { kind: Change::Changed, ..difference });
                     }
                 }
             }
         }
-        let deleted =
-            |path: &PathBuf| Difference { path: path.clone(), kind: DifferenceKind::Deleted, now: None };
+        let deleted = |path: &PathBuf| Difference { path: path.clone(), kind: Change::Deleted, now: None };
         found.extend(missing.into_iter().map(deleted));
         found
     }

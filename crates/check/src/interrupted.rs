@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use towline_core::{Check, CheckKind, CheckProcess, CheckResult, Checkout, Verdict};
 use towline_process::ProcessId;
-use towline_workspace::reopened_verification;
+use towline_workspace::{Scope, reopened_verification};
 
 use crate::blocking::blocking;
 use crate::command::Running;
-use crate::integrity::{Integrity, Scope};
+use crate::integrity::Integrity;
 use crate::judge::Bench;
 use crate::run_logs::{is_run, name_of};
 use crate::setup::{self, SETUP};
@@ -133,8 +133,7 @@ impl CheckRun<'_> {
         let Some(reopened) = reopened else { return Ok(None) };
         let workspace = &self.goal.workspace;
         let checkout = Arc::new(reopened.open_to_builds(&workspace.warm, &workspace.copy));
-        let (protect, generated) = self.judged_paths()?;
-        let mut integrity = Integrity::reopened(Arc::clone(&checkout), protect, generated, self).await?;
+        let mut integrity = Integrity::reopened(Arc::clone(&checkout), self).await?;
         if matches!(step, Step::Check(_)) {
             integrity = match integrity {
                 Some(integrity) => integrity.after_setup().await?,
@@ -166,7 +165,7 @@ impl CheckRun<'_> {
         let result = setup.into_result(took);
         if !result.met {
             on_progress(Progress::Finished { result: result.clone() });
-            return Ok(Some(Judged { checks: vec![result], notes: Vec::new(), checkout: kind }));
+            return Ok(Some(Judged::by(result, kind)));
         }
         begun.integrity.look("by setup", Scope::All).await?;
         // A reopened checkout does not know which files git converted: they look changed.
@@ -190,7 +189,7 @@ impl CheckRun<'_> {
         let place = self.place(&begun.checkout);
         let adopted = place.adopt(running, check.timeout, Some(started_at_ms), stop);
         let Some(ended) = adopted.await? else { return Ok(None) };
-        let bench = Bench { run: self, checkout: begun.checkout.path(), place: &place };
+        let bench = Bench { run: self, place: &place };
         let result = bench.judge_end(check, &ended, ended.took()).await?;
         let result = finish(check, result, &mut begun.integrity, on_progress).await?;
         begun.results.push(result);

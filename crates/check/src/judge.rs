@@ -4,7 +4,6 @@
 //! know their kinds.
 
 use std::future::Future;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use regex::bytes::Regex;
@@ -23,9 +22,7 @@ use crate::{CheckError, file, history, pattern, program, validate};
 pub(crate) struct Bench<'a> {
     /// The whole run.
     pub(crate) run: &'a CheckRun<'a>,
-    /// The clean checkout.
-    pub(crate) checkout: &'a Path,
-    /// The same for programs.
+    /// The clean checkout, where programs run.
     pub(crate) place: &'a Place<'a>,
 }
 
@@ -46,7 +43,7 @@ impl Bench<'_> {
                 return self.judge_end(check, &ended, started.elapsed()).await;
             }
             CheckKind::Program { argv } => {
-                let input = program::question(self.run, &check.name, self.checkout);
+                let input = program::question(self.run, &check.name, self.place.directory);
                 let command = Command { argv: argv.clone(), input, logs, timeout: check.timeout };
                 let ended = self.place.run(command, stop, |running| on_start(Some(running))).await?;
                 return self.judge_end(check, &ended, started.elapsed()).await;
@@ -55,7 +52,7 @@ impl Bench<'_> {
                 on_start(None);
                 let pattern = matches.as_deref().map(|text| validate::file_pattern(check, text));
                 let (checkout, path, pattern) =
-                    (self.checkout.to_owned(), path.clone(), pattern.transpose()?);
+                    (self.place.directory.to_owned(), path.clone(), pattern.transpose()?);
                 look(check.timeout, stop, move || Ok(file::look(&checkout, &path, pattern.as_ref()))).await?
             }
             CheckKind::Untouched { paths } => {
@@ -107,9 +104,7 @@ async fn look<F: Future<Output = ()>>(
     stop: &mut Stop<F>,
     work: impl FnOnce() -> Result<Finding, CheckError> + Send + 'static,
 ) -> Result<Finding, CheckError> {
-    if stop.has_come().await {
-        return Err(CheckError::Stopped);
-    }
+    stop.must_not_have_come().await?;
     tokio::select! {
         found = blocking(work) => found,
         () = stop.wait() => Err(CheckError::Stopped),

@@ -49,19 +49,7 @@ mod tests {
     }
 
     fn found_in(run: &Path, length: usize, pattern: &str) -> bool {
-        let record = ExitRecord {
-            code: Some(0),
-            signal: None,
-            spawn_error: None,
-            started_at_ms: 0,
-            ended_at_ms: 0,
-            stopped: None,
-            leftovers_killed: 0,
-            stdout_bytes: length as u64,
-            stderr_bytes: 0,
-            stdout_sha256: None,
-            stderr_sha256: None,
-        };
+        let record = ExitRecord { stdout_bytes: length as u64, ..ExitRecord::default() };
         let mut stdout = ReportedLog::open(run, Stream::Stdout, &record).unwrap();
         found_in_stdout(&mut stdout, &Regex::new(pattern).unwrap()).unwrap()
     }

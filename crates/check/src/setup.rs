@@ -5,10 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use towline_core::CheckResult;
-use towline_process::SupervisorProgram;
+use towline_process::{Priority, SupervisorProgram};
 
 use crate::command::{Command, Ended, Place, Running};
 use crate::environment::Environment;
+use crate::finding::Finding;
 use crate::run_logs::{RunLogs, name_of};
 use crate::stop::Stop;
 use crate::{CheckError, leftovers};
@@ -32,7 +33,7 @@ pub async fn setup(
     environment: &Environment,
     stop: impl Future<Output = ()>,
 ) -> Result<(), CheckError> {
-    let place = Place::new(dir, supervisor, environment);
+    let place = Place { directory: dir, supervisor, environment, priority: Priority::Normal };
     let commands = Commands { lines: commands, log_dir, place: &place };
     match commands.resume_all(&mut Stop::new(stop)).await? {
         Setup::Ready => Ok(()),
@@ -54,18 +55,15 @@ impl Setup {
     /// The same as a check's result, for those who follow the verdict. A failure is for the agent to hear of: its
     /// work may be what broke the setup.
     pub(crate) fn into_result(self, took: Duration) -> CheckResult {
-        let name = SETUP.to_owned();
-        match self {
-            Self::Ready => {
-                let evidence = String::new();
-                CheckResult { name, met: true, exit_code: Some(0), problem: None, evidence, took }
-            }
+        let finding = match self {
+            Self::Ready => Finding::met().with_exit_code(Some(0)),
             Self::Failed { command, problem, exit_code, evidence } => {
                 let problem =
                     format!("the setup command `{command}` failed ({problem}), so no check was run");
-                CheckResult { name, met: false, exit_code, problem: Some(problem), evidence, took }
+                Finding::not_met(problem).with_exit_code(exit_code).with_evidence(evidence)
             }
-        }
+        };
+        finding.into_result(SETUP, took)
     }
 }
 

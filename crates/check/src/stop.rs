@@ -4,6 +4,8 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
+use crate::CheckError;
+
 /// A request that stays true once it has arrived, so that every step can check it.
 pub(crate) struct Stop<F> {
     request: Pin<Box<F>>,
@@ -23,11 +25,11 @@ impl<F: Future<Output = ()>> Stop<F> {
         }
     }
 
-    /// Whether it has come by now.
-    pub(crate) async fn has_come(&mut self) -> bool {
+    /// Fails if it has come by now.
+    pub(crate) async fn must_not_have_come(&mut self) -> Result<(), CheckError> {
         if !self.came {
             self.came = poll_fn(|context| Poll::Ready(self.request.as_mut().poll(context).is_ready())).await;
         }
-        self.came
+        if self.came { Err(CheckError::Stopped) } else { Ok(()) }
     }
 }

@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use towline_core::{Check, CheckProcess, CheckResult, Checkout, Confirm, Goal, Reuse, Verdict};
 use towline_process::{Priority, SupervisorProgram};
-use towline_workspace::{Candidate, Protect, Repository, Verification, WorkspaceError};
+use towline_workspace::{Candidate, Protect, Repository, Scope, Verification, WorkspaceError};
 
 use crate::blocking::{blocking, stoppable};
 use crate::command::{Place, Running};
 use crate::environment::Environment;
-use crate::integrity::{self, Integrity, Scope};
+use crate::integrity::{self, Integrity};
 use crate::judge::Bench;
 use crate::run_logs::RunLogs;
 use crate::setup::{Commands, SETUP};
@@ -94,9 +94,7 @@ pub async fn run(
     run.goal.checks.iter().try_for_each(validate)?;
     let mut stop = Stop::new(stop);
     leftovers::clear(run.log_dir).await?;
-    if stop.has_come().await {
-        return Err(CheckError::Stopped);
-    }
+    stop.must_not_have_come().await?;
     let judged = run.check_out_and_judge(Pass::First, &mut stop, &mut on_progress).await?;
     run.conclude(judged, &mut stop, &mut on_progress).await
 }
@@ -133,6 +131,11 @@ pub(crate) struct InCheckout {
 }
 
 impl Judged {
+    /// By one result alone.
+    pub(crate) fn by(result: CheckResult, checkout: Checkout) -> Self {
+        Self { checks: vec![result], notes: Vec::new(), checkout }
+    }
+
     fn met(&self) -> bool {
         self.checks.iter().all(|check| check.met)
     }
@@ -165,7 +168,9 @@ impl CheckRun<'_> {
             judged = self.check_out_and_judge(Pass::Confirming, stop, on_progress).await?;
         }
         let Judged { checks, mut notes, checkout } = judged;
-        notes.extend(self.environment.note_on(&checks));
+        // A check may have failed for what was withheld from it.
+        let is_shown = |note: &String| checks.iter().any(|check| !check.met && check.evidence.contains(note));
+        notes.extend(self.environment.note().filter(is_shown));
         if checks.iter().any(|check| !check.met) {
             notes.extend(self.ignored_note());
         }
@@ -194,11 +199,7 @@ impl CheckRun<'_> {
             Err(CheckError::Workspace(missing @ WorkspaceError::LargeFileMissing { .. })) => {
                 let failed = integrity::incomplete(&missing);
                 on_progress(Progress::Finished { result: failed.clone() });
-                return Ok(Judged {
-                    checks: vec![failed],
-                    notes: Vec::new(),
-                    checkout: kind_of(pass, false),
-                });
+                return Ok(Judged::by(failed, kind_of(pass, false)));
             }
             Err(error) => return Err(error),
         };
@@ -243,12 +244,11 @@ impl CheckRun<'_> {
             if let Some(changed) = repository.changes_under(&protect, &base, &commit)?.first() {
                 return Err(CheckError::NotProtected { change: changed.to_string() });
             }
-            let from = repository.root();
             let made = match reuse {
                 Reuse::Warm if !warm.is_empty() => {
-                    towline_workspace::warm_verification(&repository, &path, &commit, &copy, from, &warm)?
+                    towline_workspace::warm_verification(&repository, &path, &commit, &copy, &warm)?
                 }
-                _ => towline_workspace::verification(&repository, &path, &commit, &copy, from)?,
+                _ => towline_workspace::verification(&repository, &path, &commit, &copy)?,
             };
             Ok(made.open_to_builds(&warm, &copy))
         })
@@ -263,10 +263,10 @@ impl CheckRun<'_> {
         on_progress: &mut impl FnMut(Progress),
     ) -> Result<Judged, CheckError> {
         let kind = kind_of(pass, checkout.is_warm());
-        let mut integrity = self.integrity(checkout).await?;
+        let mut integrity = Integrity::of(Arc::clone(checkout), self).await?;
         let in_checkout = InCheckout { kind, copies: integrity.copies() };
         if let Some(failed) = self.set_up(&self.place(checkout), &in_checkout, stop, on_progress).await? {
-            return Ok(Judged { checks: vec![failed], notes: Vec::new(), checkout: kind });
+            return Ok(Judged::by(failed, kind));
         }
         if !self.goal.workspace.setup.is_empty() {
             integrity.look("by setup", Scope::All).await?;
@@ -286,7 +286,7 @@ impl CheckRun<'_> {
     ) -> Result<Judged, CheckError> {
         let Begun { checkout, in_checkout, mut integrity, mut results } = begun;
         let place = self.place(&checkout);
-        let bench = Bench { run: self, checkout: checkout.path(), place: &place };
+        let bench = Bench { run: self, place: &place };
         for (check, number) in self.goal.checks.iter().zip(1..).skip(results.len()) {
             let logs = RunLogs::new(self.log_dir, log_name(check, number));
             // A finding is known to this process alone, so that nobody else can continue the verdict.
@@ -310,7 +310,12 @@ impl CheckRun<'_> {
 
     /// Where commands run.
     pub(crate) fn place<'b>(&'b self, checkout: &'b Verification) -> Place<'b> {
-        Place::new(checkout.path(), self.supervisor, self.environment).with_priority(self.priority)
+        Place {
+            directory: checkout.path(),
+            supervisor: self.supervisor,
+            environment: self.environment,
+            priority: self.priority,
+        }
     }
 
     /// A running check, as it can be found again.
@@ -324,16 +329,6 @@ impl CheckRun<'_> {
             checkout: place.kind,
             copies: place.copies.clone(),
         })
-    }
-
-    async fn integrity(&self, checkout: &Arc<Verification>) -> Result<Integrity, CheckError> {
-        let (protect, generated) = self.judged_paths()?;
-        Integrity::of(Arc::clone(checkout), protect, generated, self.setup_changes.clone()).await
-    }
-
-    /// Files that must stay as they are, and files that may change. Files to copy are among the first.
-    pub(crate) fn judged_paths(&self) -> Result<(Protect, Protect), CheckError> {
-        Ok((Protect::of_candidate(self.goal)?, Protect::new(&self.goal.workspace.generated)?))
     }
 
     /// Runs the setup commands; the result is there when one failed.

@@ -4,6 +4,8 @@
 
 #![expect(clippy::expect_used, reason = "a bench that cannot measure ends with the reason")]
 
+#[path = "shared/processes.rs"]
+mod processes;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
@@ -11,6 +13,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use processes::{Watched, pss_of, wait_for_rest, watch};
 use support::{Desk, LIMIT};
 use towline_testkit::figures::{Figure, median, shown};
 use towline_testkit::scratch::{clean_command, processes_with, wait_for_some};
@@ -39,18 +42,9 @@ fn idle() {
         let dir = desk.home.towline().join(format!("attempts/{}/1", desk.only_goal()));
         towline_process::supervisor_process(&dir).expect("its identity").map(|supervisor| supervisor.pid)
     });
-    // What was to be done at the start is done when nobody has worked for a while.
     let engine = towline.id();
-    wait_for_some(LIMIT, "the engine to come to rest", || {
-        let before = work_of(engine);
-        std::thread::sleep(Duration::from_millis(500));
-        (work_of(engine) == before).then_some(())
-    });
-    let before = (work_of(engine), work_of(supervisor));
-    let begun = Instant::now();
-    std::thread::sleep(WATCHED);
-    let seconds = begun.elapsed().as_secs_f64();
-    let after = (work_of(engine), work_of(supervisor));
+    wait_for_rest(engine);
+    let Watched { work, seconds } = watch([engine, supervisor], WATCHED);
     let (pss, engine_pss) = (pss_of(supervisor), pss_of(engine));
     towline.kill().and_then(|()| towline.wait()).expect("towline ends");
     drop(desk);
@@ -59,10 +53,10 @@ fn idle() {
         .below(4.0)
         .beside(format!("the engine: {} MB", shown(engine_pss / 1e6)))
         .print();
-    for (who, before, after) in [("idle engine", before.0, after.0), ("idle supervisor", before.1, after.1)] {
-        let switches = after.switches.saturating_sub(before.switches) as f64 / seconds;
+    for (who, work) in ["idle engine", "idle supervisor"].into_iter().zip(work) {
+        let switches = work.switches as f64 / seconds;
         let beside = format!("{} times awake a second, over {} s", shown(switches), shown(seconds.round()));
-        let ticks = (after.ticks - before.ticks) as f64;
+        let ticks = work.ticks as f64;
         Figure::new(SECTION, format!("{who}, processor time"), ticks, "ticks")
             .below(1.0)
             .beside(beside)
@@ -86,40 +80,4 @@ fn millis_of(program: &str, arguments: &[&str]) -> f64 {
     let output = clean_command(program).args(arguments).output().expect("it starts");
     assert!(output.status.success(), "{output:?}");
     begun.elapsed().as_secs_f64() * 1e3
-}
-
-/// What a process has done so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Work {
-    /// Processor time, in hundredths of a second.
-    ticks: u64,
-    /// How often its threads went to sleep.
-    switches: u64,
-}
-
-fn work_of(pid: u32) -> Work {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
-    // Behind the name, which may hold anything.
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = fields[11..13].iter().map(|field| field.parse::<u64>().expect("a number")).sum();
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("its threads");
-    let switches = tasks.map(|task| {
-        let status = fs::read_to_string(task.expect("a thread").path().join("status")).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        line.map_or(0, |count| count.trim().parse().expect("a number"))
-    });
-    Work { ticks, switches: switches.sum() }
-}
-
-/// The memory of a process in bytes, with its share of what it shares. Of a process that refuses to be looked at, only root can
-/// read that; for others it is all that it has in memory.
-fn pss_of(pid: u32) -> f64 {
-    let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));
-    let (text, field) = match read("smaps_rollup") {
-        Ok(rollup) => (rollup, "Pss:"),
-        Err(_) => (read("status").expect("a process"), "VmRSS:"),
-    };
-    let line = text.lines().find_map(|line| line.strip_prefix(field)).expect("its share");
-    let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().expect("a number");
-    kib * 1024.0
 }

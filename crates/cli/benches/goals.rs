@@ -5,6 +5,8 @@
 
 #![expect(clippy::expect_used, reason = "a bench that cannot measure ends with the reason")]
 
+#[path = "shared/stored.rs"]
+mod stored;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
@@ -12,14 +14,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
 use jiff::Timestamp;
+use stored::{AGENT, Template, fill};
 use support::Desk;
-use tokio::task::JoinSet;
-use towline_core::{
-    AgentName, Attempt, AttemptNo, Budget, Commit, Envelope, Event, Goal, GoalId, GoalState, Origin, Phase,
-    Source, WorkspaceMode, WorkspaceSpec,
-};
+use towline_core::{AgentName, Attempt, AttemptNo, Goal, GoalId, GoalState, Phase};
 use towline_engine::{Clock, SystemClock};
-use towline_store::{SqliteStore, Store};
 use towline_testkit::figures::{Figure, median, shown};
 
 const SECTION: &str = "Commands beside many goals";
@@ -29,8 +27,6 @@ const SIZES: [usize; 3] = [1, 1_000, 100_000];
 const TIMES: usize = 15;
 /// What a command may take beside the most goals, times what it takes beside one.
 const GOAL: f64 = 2.0;
-/// How many goals wait for the writer at once, which shares a commit among them.
-const AT_ONCE: usize = 256;
 
 /// Runs a command and returns how long it took, in milliseconds.
 type Timed = fn(&mut Stored) -> f64;
@@ -82,22 +78,15 @@ impl Stored {
     fn new(goals: usize) -> Self {
         let mut desk = Desk::new();
         desk.leaves_nothing_to_replay("its goals were never run");
-        desk.configure("[defaults]\nagents = [\"instant\"]\n[agents.instant]\nkind = \"command\"\ncommand = [\"echo\", \"done\"]\n");
-        let database = desk.home.towline().join("towline.db");
-        let repository = desk.project.path().display().to_string();
-        let base = Commit::new(desk.project.git(["rev-parse", "HEAD"]).trim());
-        let goal = |number| goal(&repository, &base, number);
-        let ended: Vec<Goal> = (0..goals).map(goal).collect();
-        let queued: Vec<Goal> = (goals..=goals + TIMES).map(goal).collect();
+        let agent = format!("[agents.{AGENT}]\nkind = \"command\"\ncommand = [\"echo\", \"done\"]\n");
+        desk.configure(&format!("[defaults]\nagents = [\"{AGENT}\"]\n{agent}"));
+        let template = Template::of(&desk.project);
+        let queued: Vec<Goal> = (goals..=goals + TIMES).map(|number| template.goal(number)).collect();
         let ids = queued.iter().map(|goal| goal.id).collect();
-        let middle = ended[goals / 2].id;
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        runtime.block_on(async {
-            let store = SqliteStore::open(&database).expect("a store");
-            let ended = ended.into_iter().map(|goal| (ended_state(&goal), goal));
-            let queued = queued.into_iter().map(|goal| (GoalState::new(&goal), goal));
-            fill(&store, ended.chain(queued)).await;
-        });
+        let ended = (0..goals).map(|number| template.goal(number)).map(|goal| (ended_state(&goal), goal));
+        let queued = queued.into_iter().map(|goal| (GoalState::new(&goal), goal));
+        fill(&desk.home.towline().join("towline.db"), ended.chain(queued));
+        let middle = template.goal(goals / 2).id;
         Self { desk, goals, ended: middle, queued: ids }
     }
 
@@ -136,69 +125,15 @@ fn run(stored: &mut Stored) -> f64 {
     started.duration_since(begun).as_secs_f64() * 1e3
 }
 
-async fn fill(store: &SqliteStore, goals: impl Iterator<Item = (GoalState, Goal)>) {
-    let mut waiting = JoinSet::new();
-    for (state, goal) in goals {
-        if waiting.len() == AT_ONCE {
-            waiting.join_next().await;
-        }
-        let store = store.clone();
-        waiting.spawn(async move {
-            let created = Envelope::new(goal.id, goal.created_at, Source::Operator, Event::Created);
-            store.create(&goal, &state, created).await.expect("it is written");
-        });
-    }
-    waiting.join_all().await;
-}
-
 /// A goal that was done in its third attempt.
 fn ended_state(goal: &Goal) -> GoalState {
     let attempt = |number| {
         let number = AttemptNo::new(number).expect("no attempt 0");
-        let mut attempt = Attempt::begun(goal.id, number, AgentName::new("instant"), None, goal.created_at);
+        let mut attempt = Attempt::begun(goal.id, number, AgentName::new(AGENT), None, goal.created_at);
         attempt.ended_at = Some(goal.created_at);
         attempt.text = "The tests pass now; what failed was the order of the arguments. ".repeat(20);
         attempt
     };
     let attempts = (1..=3).map(attempt).collect();
     GoalState { phase: Phase::Done, settled_at: Some(goal.created_at), attempts, ..GoalState::new(goal) }
-}
-
-fn goal(repository: &str, base: &Commit, number: usize) -> Goal {
-    let second = i64::try_from(number).expect("a small number");
-    let random = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let id = format!("{:012x}7abc8def{:012x}", 1_700_000_000_000 + second * 1_000, random >> 16);
-    Goal {
-        id: id.parse().expect("an id"),
-        title: format!("Fix the tests of part {number}"),
-        prompt: "Make the tests pass without changing what they ask for. ".repeat(10),
-        checks: Vec::new(),
-        budget: Budget::default(),
-        agents: vec![AgentName::new("instant")],
-        model: None,
-        agent_settings: BTreeMap::new(),
-        protect: Vec::new(),
-        unprotect: Vec::new(),
-        workspace: WorkspaceSpec {
-            mode: WorkspaceMode::Clone,
-            repository: repository.to_owned(),
-            base: base.clone(),
-            setup: Vec::new(),
-            copy: Vec::new(),
-            generated: Vec::new(),
-            pass_env: Vec::new(),
-            warm: Vec::new(),
-            confirm: towline_core::Confirm::Clean,
-            git: None,
-        },
-        briefing: false,
-        baseline: towline_core::BaselineMode::Off,
-        sessions: BTreeMap::new(),
-        accounts: BTreeMap::new(),
-        continues: None,
-        labels: Vec::new(),
-        metadata: BTreeMap::new(),
-        origin: Origin { channel: "cli".to_owned(), thread: None, by: None },
-        created_at: Timestamp::new(1_700_000_000 + second, 0).expect("in range"),
-    }
 }

@@ -4,20 +4,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 use towline_core::{BudgetChange, Phase};
 
-pub(crate) use crate::commands::acp::Acp;
-pub(crate) use crate::commands::enter::Enter;
-pub(crate) use crate::commands::gc::Gc;
-pub(crate) use crate::commands::merge::Merge;
-pub(crate) use crate::commands::push::Push;
-pub(crate) use crate::commands::restore::Restore;
-pub(crate) use crate::commands::retry::Retry;
-pub(crate) use crate::commands::rm::Rm;
-pub(crate) use crate::commands::steer::Compact;
-pub(crate) use crate::commands::verify::Verify;
+use crate::commands;
 
 /// Takes coding agents to done, and proves it.
 #[derive(Debug, Parser)]
@@ -52,22 +42,9 @@ pub(crate) fn visible() -> clap::Command {
         .subcommands(shown)
 }
 
-/// Suggests commands for words that other tools use.
-pub(crate) fn with_suggestions(mut error: clap::Error) -> clap::Error {
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
-    let commands: &[&str] = match word.as_str() {
-        "stop" | "kill" | "abort" | "quit" => &["cancel", "pause"],
-        "list" | "status" | "ps" => &["ls", "show"],
-        "continue" | "start" => &["resume", "run"],
-        "delete" | "remove" => &["rm"],
-        "apply" | "accept" => &["merge"],
-        "follow" | "tail" => &["attach", "logs"],
-        "message" | "say" | "send" => &["tell"],
-        _ => return error,
-    };
-    let commands = commands.iter().map(|command| (*command).to_owned()).collect();
-    error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(commands));
-    error
+fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    let number: usize = text.parse().map_err(|_| "it must be a number".to_owned())?;
+    NonZeroUsize::new(number).ok_or_else(|| "it must be at least 1".to_owned())
 }
 
 /// What to do.
@@ -79,13 +56,18 @@ pub(crate) enum Command {
     /// After each attempt Towline itself runs the checks on a clean checkout of the agent's work, and sends the failures to
     /// the agent. The goal is done when all checks pass. When it ends, its work becomes a branch in your repository.
     Run(Run),
+    /// Queue goals for the server
+    ///
+    /// All goals are checked before the first one is queued. The server starts them in the order of their priority and age, as many at
+    /// once as `[caps]` allows.
+    Add(commands::add::Add),
     /// Watch a failing sample project being fixed, with nothing but this program and git
     Demo(RunFormat),
     /// Write a towline.toml that fits this project and the agents that are installed
     ///
     /// Detects how the project is built and tested (cargo, npm, pnpm, yarn, bun, pytest, go, Maven, Gradle, make, just) and
     /// writes a commented file to the root of the repository. Starts no agent and changes nothing else.
-    Init(crate::commands::init::Init),
+    Init(commands::init::Init),
     /// Check whether Towline can work here, and print how to fix problems
     ///
     /// Checks the agents, git, the state directory, the configuration and the system. Changes nothing and needs no
@@ -99,8 +81,14 @@ pub(crate) enum Command {
     ///
     /// Outside of a repository, list the goals of all repositories.
     Ls(Ls),
+    /// List the goals that run and those that wait, each with the reason
+    Queue(OutputFormat),
+    /// List the accounts that agents use and whether they can be used, or open one
+    Accounts(commands::accounts::Accounts),
+    /// Print what was spent
+    Cost(commands::cost::Cost),
     /// Show everything about a goal
-    Show(Show),
+    Show(GoalAndFormat),
     /// Show the live view of a goal that another process runs
     ///
     /// Type a line to answer a question or to send a message. Ctrl-C leaves the view; the goal keeps running.
@@ -114,7 +102,7 @@ pub(crate) enum Command {
     ///
     /// Reads the output again, and compares the events with those that were stored while the agent ran. Starts nothing and
     /// changes nothing.
-    Replay(crate::commands::replay::Replay),
+    Replay(commands::replay::Replay),
     /// List open questions
     Questions(OutputFormat),
     /// Answer a question of an agent
@@ -134,13 +122,13 @@ pub(crate) enum Command {
     /// Pauses the goal, then starts the agent's program on your terminal in the goal's conversation (`claude --resume`, `codex resume`).
     /// While you are there, no other command can resume the goal. Afterwards `towline resume` continues the same conversation: your
     /// changes stay, and the next prompt reports that a person worked there. Towline does not count what you spend.
-    Enter(Enter),
+    Enter(OneGoal),
     /// Summarise a goal's conversation before its next prompt
     ///
     /// The next attempt continues with the summary, which frees the model's context. `compact_focus` in the agent's settings
     /// names what a summary keeps; FOCUS replaces it for this one. `towline agents check NAME` shows whether an agent can
     /// do it (compaction).
-    Compact(Compact),
+    Compact(commands::steer::Compact),
     /// End a goal and everything that runs for it
     Cancel(OneGoal),
     /// Pause a goal, to be resumed later
@@ -155,32 +143,50 @@ pub(crate) enum Command {
     /// Reopen an ended goal and continue it
     ///
     /// A goal that waits for a quota, or for a provider that does not answer, stops waiting.
-    Retry(Retry),
+    Retry(commands::retry::Retry),
     /// Merge a goal's verified commit into your branch
     ///
     /// Merges exactly the verified commit into the branch that is checked out: by a fast-forward, or, if the branch has
     /// new commits, by a merge commit, on which the checks run first. If the merge is not possible, nothing is changed,
     /// and Towline prints what to do.
-    Merge(Merge),
+    Merge(commands::merge::Merge),
     /// Push a goal's verified commit to a remote
     ///
     /// The verified commit becomes the goal's branch there, without a merge. The answer of the remote is printed; most
     /// hosts answer with the address that opens a pull request.
-    Push(Push),
+    Push(commands::push::Push),
     /// Run a goal's checks again on the verified commit, and compare
     ///
     /// Runs the goal's checks in a clean checkout of the commit that the recorded verdict is about. The result is recorded in
     /// the goal's log; the goal's phase does not change.
-    Verify(Verify),
+    #[command(after_help = "\
+Exit codes: 0 the checks pass, as recorded · 3 they fail now · 4 they pass now and failed then · 130 stopped")]
+    Verify(GoalAndFormat),
     /// Restore your files as they were before a goal worked on them in place
     ///
     /// Restores all files, or those at the given paths. Ignored files are in no snapshot and stay, and so do your commits,
     /// branches and index. The files of the goal are preserved: `towline diff` shows them.
-    Restore(Restore),
+    Restore(commands::restore::Restore),
     /// Remove goals with their workspaces, branches and logs, but never unmerged work
-    Rm(Rm),
+    Rm(commands::rm::Rm),
     /// Remove files that are no longer needed, but never work
-    Gc(Gc),
+    Gc(commands::gc::Gc),
+    /// Run the server, which runs queued goals side by side
+    ///
+    /// Starts queued goals as far as there is room, and continues what an earlier server or `towline run` left. It may be killed at
+    /// any moment: the next one continues. Ctrl-C and SIGTERM stop it like `towline down`; neither ends an agent, nor does a second one.
+    Up(crate::commands::up::Up),
+    /// Stop the server
+    ///
+    /// It starts nothing new and waits for running turns, as long as `towline up --wait` allows. A second `towline down` ends the
+    /// waiting. No agent is ended: what still runs is continued by the next `towline up`.
+    Down,
+    /// Print a link to the page of the running server
+    ///
+    /// The link signs one browser in, once, within 10 minutes. A session lasts 30 days, or until you sign out.
+    Open(commands::open::Open),
+    /// Run the server as a service of your systemd user session
+    Service(crate::commands::service::Service),
     /// Serve Towline's own tools to an agent, over MCP on standard input and output
     ///
     /// Agents that Towline starts have it: `ask`, `sleep`, `progress` and `submit`, each for the agent's own goal, as
@@ -190,14 +196,14 @@ pub(crate) enum Command {
     ///
     /// Any ACP client can start it. It reads and changes files and runs commands in the directory of its session. In its
     /// mode `ask`, the default, it asks the client before it changes anything; in `bypass` it does not.
-    Acp(Acp),
+    Acp(commands::acp::Acp),
     /// Print a completion script for your shell
-    Completions(crate::commands::completions::Completions),
+    Completions(commands::completions::Completions),
     /// Print the manual page of towline, or write the pages of all commands
-    Man(crate::commands::man::ManPages),
+    Man(commands::man::ManPages),
     /// List the possible values of an argument, for completion scripts
     #[command(hide = true)]
-    Complete(crate::commands::completions::Complete),
+    Complete(commands::completions::Complete),
     /// Run the scripted agent
     #[command(hide = true)]
     Script(Script),
@@ -213,19 +219,19 @@ impl Command {
     #[rustfmt::skip]
     pub(crate) fn changes_goals(&self) -> bool {
         match self {
-            Self::Run(_) | Self::Demo(_) | Self::Attach(_) | Self::Answer(_) | Self::Tell(_) | Self::Enter(_) | Self::Compact(_) | Self::Cancel(_)
+            Self::Run(_) | Self::Add(_) | Self::Demo(_) | Self::Attach(_) | Self::Answer(_) | Self::Tell(_) | Self::Enter(_) | Self::Compact(_) | Self::Cancel(_)
             | Self::Pause(_) | Self::Resume(_) | Self::Retry(_) | Self::Restore(_) | Self::Merge(_)
-            | Self::Push(_) | Self::Verify(_) | Self::Rm(_) => true,
+            | Self::Push(_) | Self::Verify(_) | Self::Rm(_) | Self::Up(_) | Self::Down | Self::Open(_) | Self::Service(_) => true,
             Self::Gc(gc) => !gc.dry_run,
+            Self::Accounts(accounts) => accounts.command.is_some(),
             // These read, write files that are no state, or are an agent's own.
-            Self::Init(_) | Self::Show(_) | Self::Ls(_) | Self::Doctor(_) | Self::Agents(_) | Self::Logs(_)
+            Self::Init(_) | Self::Queue(_) | Self::Cost(_) | Self::Show(_) | Self::Ls(_) | Self::Doctor(_) | Self::Agents(_) | Self::Logs(_)
             | Self::Replay(_) | Self::Diff(_) | Self::Questions(_) | Self::Completions(_) | Self::Complete(_)
             | Self::Man(_) | Self::Mcp | Self::Acp(_) | Self::Script(_) => false,
         }
     }
 }
 
-/// Drive an agent until your checks pass.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -286,6 +292,9 @@ pub(crate) struct Run {
     /// Resume an existing goal instead of creating one
     #[arg(long, value_name = "ID")]
     pub(crate) goal: Option<String>,
+    /// Hand the goal to the running server and return at once
+    #[arg(long, conflicts_with_all = ["goal", "events"])]
+    pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) format: RunFormat,
 }
@@ -301,9 +310,9 @@ pub(crate) struct RunFormat {
     pub(crate) events: bool,
 }
 
-/// Show everything about a goal.
+/// A goal, and the form of the output.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Show {
+pub(crate) struct GoalAndFormat {
     /// The goal's id, any prefix of it that no other goal shares, or `@` for the newest goal
     pub(crate) id: String,
     /// Print the result as JSON
@@ -311,7 +320,6 @@ pub(crate) struct Show {
     pub(crate) json: bool,
 }
 
-/// List the goals of a repository.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ls {
     /// List the goals of all repositories
@@ -321,7 +329,7 @@ pub(crate) struct Ls {
     #[arg(long, value_name = "PHASE", value_parser = PossibleValuesParser::new(Phase::names()), hide_possible_values = true)]
     pub(crate) phase: Vec<String>,
     /// List the N newest goals; without it, all of them
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<NonZeroUsize>,
     /// Print the result as JSON
     #[arg(long)]
@@ -336,7 +344,6 @@ pub(crate) struct OutputFormat {
     pub(crate) json: bool,
 }
 
-/// List the agents.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -363,7 +370,6 @@ pub(crate) enum AgentsCommand {
     },
 }
 
-/// Show the live view of a goal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Attach {
     /// The goal's id, a prefix of it, or `@`
@@ -372,7 +378,6 @@ pub(crate) struct Attach {
     pub(crate) format: RunFormat,
 }
 
-/// Print the log of a goal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Logs {
     /// The goal's id, a prefix of it, or `@`
@@ -394,7 +399,6 @@ pub(crate) struct Logs {
     pub(crate) json: bool,
 }
 
-/// Print the changes of a goal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Diff {
     /// The goal's id, a prefix of it, or `@`
@@ -407,7 +411,6 @@ pub(crate) struct Diff {
     pub(crate) raw: bool,
 }
 
-/// Answer a question of an agent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -428,7 +431,6 @@ pub(crate) struct Answer {
     pub(crate) question: Option<u32>,
 }
 
-/// Send a message to the agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Tell {
     /// The goal's id, a prefix of it, or `@`
@@ -445,7 +447,6 @@ pub(crate) struct OneGoal {
     pub(crate) id: String,
 }
 
-/// Resume a paused goal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Resume {
     /// The goal's id, a prefix of it, or `@` [default: the only paused goal of this repository]
@@ -454,7 +455,6 @@ pub(crate) struct Resume {
     pub(crate) format: RunFormat,
 }
 
-/// The scripted agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Script {
     /// The path of the script.

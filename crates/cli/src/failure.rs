@@ -4,14 +4,21 @@ use std::process::ExitCode;
 
 use towline_api::{ErrorReport, ErrorWords};
 use towline_app::Error;
+use towline_config::ConfigError;
 use towline_core::Phase;
-
-use crate::hints::words;
+use towline_view::hints::words;
 
 /// An error as people read it.
 pub(crate) fn error_text(error: &Error) -> String {
     let hint = error.way_out().map(|hint| format!("\n  hint: {}", words(&hint)));
-    format!("error: {}{}", error.message(), hint.unwrap_or_default())
+    let message = match error {
+        // Each of them is an error of its own.
+        Error::Config(ConfigError::Problems(problems)) => {
+            problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\nerror: ")
+        }
+        error => error.message(),
+    };
+    format!("error: {message}{}", hint.unwrap_or_default())
 }
 
 /// An error as programs read it.

@@ -3,10 +3,10 @@
 
 use towline_api::{Finding, Level};
 pub(crate) use towline_app::inspect::{Mark, Row};
+use towline_view::hints::{command_line, words};
+use towline_view::{Paint, counted, cut, printable};
 
-use crate::hints::{command_line, words};
-use crate::output::{homely, printable, terminal_width};
-use crate::view::{Paint, cut};
+use crate::output::{homely, terminal_width};
 
 /// How wide a line may be on a terminal that has room for it, unless a single word is wider.
 const WIDTH: usize = 80;
@@ -83,10 +83,6 @@ fn row_lines(paint: Paint, row: &Row) -> Vec<String> {
 
 /// The last line: how many must be fixed, and how many are worth knowing.
 pub(crate) fn summary(paint: Paint, problems: usize, notes: usize) -> String {
-    let counted = |count: usize, what: &str| match count {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
-    };
     let notes = if notes == 0 { String::new() } else { format!(", {}", counted(notes, "note")) };
     match problems {
         0 => format!("{} nothing is wrong{notes}", paint.good("✓")),

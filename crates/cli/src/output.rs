@@ -1,38 +1,35 @@
-//! Writing for people and programs. A terminal or a pipe that went away is no reason to stop driving a goal, so
-//! what cannot be written is let go.
+//! Writing for people and programs. A terminal or a pipe that went away is no reason to stop driving a goal. A disk that is
+//! full is none either, but in the end it is an error.
 //!
 //! Agents, models and repositories write much of what is shown here. Every line leaves through [`clean`], so that none
-//! of it can give orders to a terminal; [`printable`] and [`brief`] keep it on its line before it gets there. On the same
-//! way secrets are hidden: those that this process [knows](secrets), and what looks like a token.
+//! of it can give orders to a terminal and no known secret is in it; [`printable`] and [`brief`] keep it on its line before
+//! it gets there.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::panic::PanicHookInfo;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::process::ExitCode;
+use std::sync::OnceLock;
 
+use jiff::tz::TimeZone;
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
-use towline_app::KnownSecrets;
-use towline_core::misleads;
-use towline_mask::Mask;
+use towline_app::Context;
+use towline_core::harmless;
 use towline_process::is_in_foreground;
-
-use crate::view::{Letters, columns, cut, use_local_time, wrapped};
+use towline_view::{Letters, Medium, Paint, clean, mask, secrets, use_time_zone, wrapped};
+pub(crate) use towline_view::{brief, printable, short_id};
 
 /// The least width that lines are fitted to. Some terminals report none.
 const NARROWEST: usize = 20;
-
-/// Our own colours: the only orders to a terminal that leave here.
-pub(crate) const COLOURS: [&str; 6] =
-    ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m"];
 
 /// The person's home directory, where it is known, and the signs that their terminal can show.
 static PERSON: OnceLock<(String, Letters)> = OnceLock::new();
 
 /// Sets the home that is shown as `~`, and the characters that the terminal has.
 pub(crate) fn know_person(home: &str, letters: Letters) {
-    use_local_time();
+    use_time_zone(TimeZone::system);
     let _ = PERSON.set((home.trim_end_matches('/').to_owned(), letters));
 }
 
@@ -43,27 +40,19 @@ pub(crate) fn homely(text: &str) -> String {
     letters.shown(&text)
 }
 
-/// What is hidden in everything that leaves here.
-static SECRETS: LazyLock<KnownSecrets> = LazyLock::new(KnownSecrets::default);
-
-/// The secrets of this process.
-pub(crate) fn secrets() -> &'static KnownSecrets {
-    &SECRETS
-}
-
-/// A mask for all known secrets.
-pub(crate) fn mask() -> Arc<Mask> {
-    SECRETS.mask()
-}
-
 /// Reports a panic as a bug in Towline, without secrets.
 pub(crate) fn report_panic(panic: &PanicHookInfo<'_>) {
     eprint(format_args!("error: {panic}\n  hint: this is a bug in Towline; your goals are safe"));
 }
 
+/// Lines without any secret and any order to the terminal, colours included.
+fn without_orders(text: &str) -> String {
+    mask().text(text).split('\n').map(harmless).collect::<Vec<_>>().join("\n")
+}
+
 /// Prints a message for a person to standard error, on a terminal in lines that fit it.
 pub(crate) fn eprint(text: fmt::Arguments<'_>) {
-    let text = clean(&text.to_string());
+    let text = without_orders(&text.to_string());
     let text = match width_of(io::stderr()) {
         Some(width) => text.split('\n').flat_map(|line| wrapped(line, width)).collect::<Vec<_>>().join("\n"),
         None => text,
@@ -90,9 +79,35 @@ fn progress_text(what: &str, done: usize, all: usize) -> Option<String> {
     done.is_multiple_of(EVERY).then(|| format!("\rlooked at {done} of {all} {what}"))
 }
 
+/// The first error of writing to standard output that did not end the program at once.
+static NOT_WRITTEN: OnceLock<io::Error> = OnceLock::new();
+
 /// Prints a line of a run to standard output. The run continues even if nobody reads it.
 pub(crate) fn print(text: impl fmt::Display) {
-    let _ = writeln!(io::stdout().lock(), "{}", clean(&text.to_string()));
+    note_failure(writeln!(io::stdout().lock(), "{}", clean(&text.to_string())));
+}
+
+fn note_failure(written: io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        let _ = NOT_WRITTEN.set(error);
+    }
+}
+
+/// The exit code of a program that would succeed: a result that could not be written is a failure.
+pub(crate) fn exit_code(code: ExitCode) -> ExitCode {
+    match NOT_WRITTEN.get().filter(|_| code == ExitCode::SUCCESS) {
+        Some(error) => {
+            report_not_written(error);
+            ExitCode::FAILURE
+        }
+        None => code,
+    }
+}
+
+fn report_not_written(error: &io::Error) {
+    eprint(format_args!("error: cannot write to standard output: {error}"));
 }
 
 /// A line as it is printed: on a terminal with short paths, and wrapped between words; elsewhere as one line, for
@@ -105,9 +120,14 @@ pub(crate) fn fitted(text: &str) -> Vec<String> {
     }
 }
 
-/// Prints a line to standard output, and exits if nobody reads it: the command has nothing else to do.
+/// Prints a line to standard output, and exits if that is not possible: the command has nothing else to do.
 pub(crate) fn print_or_exit(text: impl fmt::Display) {
     leave_with_the_reader(writeln!(io::stdout().lock(), "{}", clean(&text.to_string())));
+}
+
+/// Like [`print_or_exit`], for lines that are fitted first.
+pub(crate) fn print_fitted(lines: &[String]) {
+    lines.iter().flat_map(|line| fitted(line)).for_each(print_or_exit);
 }
 
 /// Like [`print_or_exit`], for raw bytes.
@@ -117,9 +137,12 @@ pub(crate) fn print_bytes_or_exit(bytes: &[u8]) {
 }
 
 fn leave_with_the_reader(written: io::Result<()>) {
-    if written.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+    let Err(error) = written else { return };
+    if error.kind() == io::ErrorKind::BrokenPipe {
         std::process::exit(0);
     }
+    report_not_written(&error);
+    std::process::exit(1);
 }
 
 /// How JSON is laid out.
@@ -133,7 +156,7 @@ pub(crate) enum Layout {
 
 /// Prints the JSON of a run to standard output. The run continues even if nobody reads it.
 pub(crate) fn print_json(layout: Layout, value: &impl Serialize) {
-    let _ = writeln!(io::stdout().lock(), "{}", json(layout, value));
+    note_failure(writeln!(io::stdout().lock(), "{}", json(layout, value)));
 }
 
 /// Like [`print_or_exit`], for JSON.
@@ -147,95 +170,18 @@ pub(crate) fn json(layout: Layout, value: &impl Serialize) -> String {
         Layout::Line => serde_json::to_string(value),
         Layout::Pretty => serde_json::to_string_pretty(value),
     };
-    SECRETS.json(&text.unwrap_or_default())
+    secrets().json(&text.unwrap_or_default())
 }
 
-/// Text that is not ours, fit for a line on a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    SECRETS.printable(text)
-}
-
-/// Like [`printable`], and no longer than what people read.
-pub(crate) fn brief(text: &str) -> String {
-    SECRETS.brief(text)
-}
-
-/// Lines without any secret, and without any order to the terminal but our colours.
-pub(crate) fn clean(text: &str) -> String {
-    let text = &*mask().text(text);
-    let mut cleaned = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let colour = COLOURS.into_iter().find(|colour| rest.starts_with(colour));
-        match colour {
-            Some(colour) => cleaned.push_str(colour),
-            None if misleads(c) && c != '\n' => cleaned.push('\u{fffd}'),
-            None => cleaned.push(c),
-        }
-        rest = &rest[colour.map_or(c.len_utf8(), str::len)..];
-    }
-    cleaned
-}
-
-/// A size as people read it.
-pub(crate) fn bytes(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
-    if bytes < 1_000 {
-        return format!("{bytes} bytes");
-    }
-    let mut size = bytes as f64 / 1_000.0;
-    let mut unit = 0;
-    while size >= 999.95 && unit + 1 < UNITS.len() {
-        size /= 1_000.0;
-        unit += 1;
-    }
-    format!("{size:.1} {}", UNITS[unit])
-}
-
-/// How many columns of the last cell stay before other columns are left out.
-const LAST: usize = 16;
-
-/// Rows of cells, the first of them the names of the columns, which are aligned. On a terminal that is too narrow, the last
-/// cell is cut. If that is not enough, those columns that may go are left out, the first of them first, and the last line
-/// names them.
+/// Rows of cells as [a table](towline_view::table) that fits the terminal.
 pub(crate) fn table(rows: &[Vec<String>], may_go: &[&str]) -> Vec<String> {
-    let mask = mask();
-    let hidden = |row: &Vec<String>| row.iter().map(|cell| mask.text(cell).into_owned()).collect();
-    shaped(&rows.iter().map(hidden).collect::<Vec<_>>(), may_go, terminal_width())
+    towline_view::table(rows, may_go, terminal_width())
 }
 
-fn shaped(rows: &[Vec<String>], may_go: &[&str], room: Option<usize>) -> Vec<String> {
-    let Some(heads) = rows.first() else { return Vec::new() };
-    let widest =
-        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| columns(cell)).max();
-    let widths: Vec<usize> = (0..heads.len()).map(|column| widest(column).unwrap_or(0)).collect();
-    let mut shown: Vec<usize> = (0..heads.len()).collect();
-    let mut gone = Vec::new();
-    let room = room.unwrap_or(usize::MAX);
-    for name in may_go {
-        let last = shown.last().copied().filter(|last| !may_go.contains(&heads[*last].as_str()));
-        let room_for = |column: usize| if Some(column) == last { LAST } else { usize::MAX };
-        let needed: usize = shown.iter().map(|column| widths[*column].min(room_for(*column)) + 2).sum();
-        if needed <= room.saturating_add(2) {
-            break;
-        }
-        shown.retain(|column| heads[*column] != *name);
-        gone.push(*name);
-    }
-    let line = |row: &Vec<String>| {
-        let cells = shown.iter().map(|column| {
-            let cell = row.get(*column).map_or("", String::as_str);
-            let is_last = shown.last() == Some(column);
-            let gap = if is_last { 0 } else { widths[*column].saturating_sub(columns(cell)) };
-            format!("{cell}{}", " ".repeat(gap))
-        });
-        cut(&cells.collect::<Vec<_>>().join("  "), room)
-    };
-    let mut lines: Vec<String> = rows.iter().map(line).collect();
-    if !gone.is_empty() {
-        lines.extend(wrapped(&format!("(in a wider terminal also: {})", gone.join(", ")), room));
-    }
-    lines
+/// The colours for standard output.
+pub(crate) fn paint(context: &Context) -> Paint {
+    let medium = if is_terminal() { Medium::Terminal } else { Medium::File };
+    Paint::wanted(medium, |name| context.variable(name))
 }
 
 /// How many columns the terminal has, if there is one.
@@ -264,27 +210,15 @@ mod tests {
     use towline_mask::Secrets;
 
     use super::*;
-    use crate::view::Paint;
 
     #[test]
-    fn characters_that_give_orders_do_not_reach_the_terminal() {
+    fn a_message_gives_no_orders_to_the_terminal() {
         let hostile = "a\u{1b}[2Jb\rc\u{7}\td\u{9b}e\u{202e}f\u{2066}g\nh\u{200b}\u{e0041}i\u{200d}";
         let shown = "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\td\u{fffd}e\u{fffd}f\u{fffd}g";
-        let unseen = "h\u{fffd}\u{fffd}i\u{200d}";
-        assert_eq!(printable(hostile), format!("{shown} {unseen}"));
-        assert_eq!(clean(hostile), format!("{shown}\n{unseen}"));
-    }
-
-    #[test]
-    fn colours_of_ours_leave_and_those_of_others_do_not_get_into_painted_text() {
-        let paint = Paint::Colour;
-        for colour in [Paint::good, Paint::bad, Paint::warn, Paint::dim, Paint::bold] {
-            let painted = colour(paint, "text");
-            assert_eq!((clean(&painted), painted.len() > "text".len()), (painted, true));
-        }
+        assert_eq!(without_orders(hostile), format!("{shown}\nh\u{fffd}\u{fffd}i\u{200d}"));
         assert_eq!(
-            clean(&paint.bold("\u{1b}[32mdone\u{1b}[5m")),
-            "\u{1b}[1m\u{fffd}[32mdone\u{fffd}[5m\u{1b}[0m"
+            without_orders("there is no goal `\u{1b}[31mx`\n  hint"),
+            "there is no goal `\u{fffd}[31mx`\n  hint"
         );
     }
 
@@ -297,19 +231,6 @@ mod tests {
     }
 
     #[test]
-    fn a_table_cuts_its_last_cell_before_it_gives_up_what_may_go() {
-        let rows = [["ID", "KIND", "WHERE"], ["1", "日本", "here and there and everywhere"]];
-        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
-        let shaped = |room| shaped(&rows, &["KIND"], room);
-        assert_eq!(shaped(None), ["ID  KIND  WHERE", "1   日本  here and there and everywhere"]);
-        assert_eq!(shaped(Some(39)), shaped(None));
-        assert_eq!(shaped(Some(26))[1], "1   日本  here and there …");
-        let gone = ["(in a wider terminal", "  also: KIND)"];
-        assert_eq!(shaped(Some(25)), ["ID  WHERE", "1   here and there and e…", gone[0], gone[1]]);
-        assert_eq!(shaped(Some(16))[..2], ["ID  WHERE", "1   here and th…"]);
-    }
-
-    #[test]
     fn progress_is_one_line_that_changes_now_and_then_and_goes_at_the_end() {
         let written: String = (0..=25).filter_map(|done| progress_text("goals", done, 25)).collect();
         let lines =
@@ -318,16 +239,10 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_shown_in_the_unit_that_fits() {
-        let shown = [0, 999, 1_000, 1_500_000, 999_999, 2_000_000_000].map(bytes);
-        assert_eq!(shown, ["0 bytes", "999 bytes", "1.0 KB", "1.5 MB", "1.0 MB", "2.0 GB"]);
-    }
-
-    #[test]
     fn secrets_do_not_leave_in_text_nor_in_json_nor_when_we_fail() {
-        let mut secrets = Secrets::default();
-        secrets.add("MY_TOKEN", "quoted\"value9");
-        super::secrets().add(&secrets);
+        let mut known = Secrets::default();
+        known.add("MY_TOKEN", "quoted\"value9");
+        secrets().add(&known);
         assert_eq!(clean("a quoted\"value9 b"), "a [masked MY_TOKEN] b");
         assert_eq!(json(Layout::Line, &"quoted\"value9"), "\"[masked MY_TOKEN]\"");
         assert_eq!(clean("ghp_abcdefghijklmnop1234"), "[masked token]");
@@ -351,14 +266,5 @@ mod tests {
         assert!(!ran.status.success(), "{out}{err}");
         assert!(err.contains("it fails with [masked TOWLINE_TEST_PANIC_TOKEN] and [masked token]"), "{err}");
         assert!(!format!("{out}{err}").contains(SECRET), "{out}{err}");
-    }
-
-    #[test]
-    fn a_table_has_no_secrets() {
-        let mut secrets = Secrets::default();
-        secrets.add("MY_TOKEN", "first-half-second-half9");
-        super::secrets().add(&secrets);
-        let rows = [vec!["A".to_owned()], vec!["first-half-second-half9".to_owned()]];
-        assert_eq!(table(&rows, &[]), ["A", "[masked MY_TOKEN]"]);
     }
 }

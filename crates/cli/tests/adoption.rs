@@ -358,7 +358,9 @@ fn what_setup_left_without_an_engine_and_a_supervisor_ends_with_its_goal() {
     towline.wait().expect("reaped");
     let supervisor = std::fs::read_to_string(up).expect("a number");
     std::fs::write(desk.home.path().join("kill"), "").expect("written");
-    let is_gone = || !Path::new("/proc").join(supervisor.trim()).exists();
+    let command = Path::new("/proc").join(supervisor.trim()).join("cmdline");
+    // One that nobody has reaped yet has no command line.
+    let is_gone = || std::fs::read(&command).unwrap_or_default().is_empty();
     wait_for(LIMIT, "the supervisor to be gone", is_gone);
     let done = desk.towline(["cancel", &goal]);
     assert_eq!(done.code, Some(0), "{done:?}");

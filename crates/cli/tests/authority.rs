@@ -135,6 +135,56 @@ fn what_has_lost_its_supervisor_and_its_engine_is_refused_by_its_mark() {
     assert_eq!(desk.events(&other), before);
 }
 
+/// Where this user may make namespaces, the agent tries in one of its own, as root of it and with a `/proc` that shows only itself.
+/// Everywhere else it cannot hide, and is refused by its parents.
+#[test]
+fn an_agent_in_a_process_namespace_of_its_own_is_refused_by_its_mark() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let (other, before) = other_goal(&desk);
+    let commands = [
+        "add x --check true",
+        "cancel $other",
+        "resume $other",
+        "merge $other",
+        "accounts open claude",
+        "gc",
+    ];
+    std::fs::write(desk.home.path().join("try.sh"), trying(&desk, &other, &commands)).expect("a script");
+    let hidden = "unshare -Urpf --mount-proc";
+    agent_that(
+        &desk,
+        &format!(
+            "if {hidden} true; then {hidden} sh \"$HOME/try.sh\"; else sh \"$HOME/try.sh\"; fi >/dev/null 2>&1"
+        ),
+    );
+    let ran = desk.towline(["run", "steer", "--check", "true", "--json"]);
+    assert_eq!((ran.code, ran.json()["phase"].as_str()), (Some(0), Some("done")), "{ran:?}");
+    assert_refused(&tried(&desk), &commands);
+    assert_eq!(desk.events(&other), before);
+}
+
+/// A supervisor explains one mark. One that has the mark itself, and no supervisor above it, explains nothing.
+#[test]
+fn a_marked_process_that_poses_as_a_supervisor_is_refused_with_what_it_starts() {
+    let desk = Desk::with_script(hostile::well_behaved);
+    let (other, before) = other_goal(&desk);
+    let script = format!(
+        "printf towline-shim > /proc/$$/comm; cat /proc/$$/comm; prlimit --msgqueue=819198:819198 '{}' cancel {other}; exit $?",
+        env!("CARGO_BIN_EXE_towline")
+    );
+    let towline = desk.command(["ls"]);
+    let mut marked = clean_command("prlimit");
+    marked.args(["--msgqueue=819199:819199", "sh", "-c", &script]);
+    marked.envs(towline.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    marked.current_dir(desk.project.path()).stdin(Stdio::null());
+    let ran = marked.output().expect("prlimit runs");
+    let message = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "towline-shim\n");
+    assert_eq!(ran.status.code(), Some(2), "{message}");
+    assert!(message.contains("agent, check or setup command"), "{message}");
+    assert_eq!(desk.events(&other), before);
+}
+
 #[test]
 fn a_towline_inside_a_check_works_with_a_state_directory_of_its_own() {
     let desk = Desk::with_script(hostile::well_behaved);

@@ -55,7 +55,7 @@ fn a_goal_continues_an_ended_one_from_its_result_and_leaves_its_work() {
     assert_eq!(removed.code, Some(0), "{removed:?}");
     assert!(Path::new(text(&third["workspace"])).join("work.txt").exists());
     let swept = desk.towline(["gc", "--dry-run", "--json"]);
-    assert!(!swept.stdout.contains("does not exist any more"), "{swept:?}");
+    assert!(!swept.stdout.contains("no longer exists"), "{swept:?}");
 }
 
 #[test]

@@ -441,3 +441,30 @@ fn a_program_that_fails_at_once_is_still_asked_for_its_version_only() {
     let (code, report) = doctor(&desk);
     assert_eq!((code, &report["agents"][0]["version"]), (Some(0), &json!("2.1.197")), "{report:#}");
 }
+
+#[test]
+fn what_stops_the_server_is_a_problem_before_it_is_started() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut desk = Desk::new();
+    desk.leaves_nothing_to_replay("no goal starts");
+    desk.configure("[notify]\nwebhook = \"http://127.0.0.1:9/\"\nsecret_env = \"HOOK_SECRET\"\n");
+    let (_, report) = doctor(&desk);
+    let webhooks = finding(&report, "configuration", "webhooks");
+    assert_eq!(
+        (&webhooks["level"], &webhooks["what"]),
+        (&json!("problem"), &json!("cannot be signed: HOOK_SECRET is not set"))
+    );
+    let up = desk.towline(["up", "--listen", "127.0.0.1:0"]);
+    assert_eq!(up.code, Some(2), "{up:?}");
+    assert!(up.stderr.contains("webhooks cannot be signed: HOOK_SECRET is not set"), "{up:?}");
+
+    let file = desk.home.config().join("towline/env");
+    std::fs::write(&file, "HOOK_SECRET=hush\n").expect("written");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("a mode");
+    let (_, report) = doctor(&desk);
+    let found = finding(&report, "configuration", "env file");
+    assert_eq!(found["fix"], json!(format!("run: chmod 600 {}", file.display())), "{report:#}");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("a mode");
+    let (_, report) = doctor(&desk);
+    assert!(problems(&report).iter().all(|(section, _)| *section != "configuration"), "{report:#}");
+}

@@ -101,6 +101,7 @@ fn an_agent_killed_in_mid_turn_leaves_nothing_and_its_session_goes_on() {
     wait_for(LIMIT, "the tool to sleep", || {
         processes_with(&marker).iter().any(|process| process.command.starts_with("tail -f /dev/null"))
     });
+    desk.wait_until_claude_stored("tail -f /dev/null");
     let agent = claude_processes(&desk).first().expect("the agent").pid;
     let agent = Pid::from_raw(i32::try_from(agent).expect("a pid")).expect("a pid");
     kill_process(agent, Signal::KILL).expect("killed");

@@ -146,3 +146,14 @@ fn without_space_for_the_copy_the_state_of_an_earlier_release_stays_as_it_is() {
     assert_eq!(disk.towline(&desk, &["ls", "--all", "--json"]).json().as_array().map(Vec::len), Some(8));
     assert!(disk.path("towline.db.v2").exists());
 }
+
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    let desk = Desk::new();
+    for args in [&["ls", "--json"][..], &["ls", "--help"], &["completions", "bash"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the full device");
+        let ran = finish(desk.command(args).stdout(full).stderr(Stdio::piped()).spawn().expect("it starts"));
+        assert_eq!(ran.code, Some(1), "{args:?}: {ran:?}");
+        assert!(ran.stderr.starts_with("error: cannot write to standard output: "), "{}", ran.stderr);
+    }
+}

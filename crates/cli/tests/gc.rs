@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use support::{Desk, Ran};
 use towline_core::Goal;
 use towline_engine::{
-    Clock, Engine, EngineSettings, Findings, Home, Resolved, Resolver, SystemClock, Unresolved, WasteKind,
-    look,
+    Clock, Dispatching, Engine, EngineSettings, Findings, Home, Resolved, Resolver, SpareReason, SystemClock,
+    Unresolved, WasteKind, look,
 };
 use towline_process::SupervisorProgram;
 use towline_store::{SqliteStore, Store};
@@ -116,9 +116,11 @@ fn logs_are_removed_after_the_time_in_the_configuration() {
     assert!(logs.exists(), "and than an hour");
 
     desk.project.write("towline.toml", "[retention]\nlogs = \"0s\"\n");
-    let spared = gc(&desk, &[]);
+    let refused = desk.towline(["gc"]);
     assert!(logs.exists(), "a repository must not decide it");
-    assert!(spared.stderr.contains("`retention.logs` has no effect in a repository's file"), "{spared:?}");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("`retention.logs` cannot be set"), "{refused:?}");
+    desk.project.write("towline.toml", "");
 
     let mut command = desk.command(["gc", "--json"]);
     command.env("TOWLINE_SET_retention__logs", "0s");
@@ -152,13 +154,13 @@ fn engine_beside(home: &Home, store: &Arc<dyn Store>) -> Engine {
         clock: Arc::new(SystemClock),
         supervisor: SupervisorProgram { path: PathBuf::from("none"), args: Vec::new(), shown: None },
         resolver: Arc::new(NoProject),
-        slots: 1,
+        dispatch: Dispatching::Given { slots: 1 },
     };
     Engine::open(settings).expect("an engine")
 }
 
 /// Why nothing of the findings was removed.
-fn reason(cleared: &Findings) -> &str {
+fn reason(cleared: &Findings) -> &SpareReason {
     assert_eq!(cleared.waste, []);
     let logs = cleared.spared.iter().find(|spared| spared.path.to_string_lossy().contains("attempts"));
     &logs.expect("the logs are among what stays").why
@@ -180,11 +182,11 @@ fn logs_of_a_goal_that_went_on_after_the_look_stay() {
 
         let (holder, clearer) = (engine_beside(&home, &store), engine_beside(&home, &store));
         let held = holder.hold(goal.parse().expect("an id")).await.expect("no engine runs it");
-        assert_eq!(reason(&clearer.remove_waste(first).await), "somebody works on the goal");
+        assert_eq!(reason(&clearer.remove_waste(first).await), &SpareReason::Busy);
         held.give_back().await;
         let retried = desk.towline(["retry", &goal, "--budget", "attempts=+1"]);
         assert_eq!(retried.code, Some(3), "{retried:?}");
-        assert_eq!(reason(&clearer.remove_waste(second).await), "the goal went on and ended just now");
+        assert_eq!(reason(&clearer.remove_waste(second).await), &SpareReason::JustEnded);
         holder.close().await;
         clearer.close().await;
     });

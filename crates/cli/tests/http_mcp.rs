@@ -169,7 +169,7 @@ fn a_file_that_cannot_be_used_is_named_with_its_key() {
 
     std::fs::write(&file, " ".repeat(256 * 1024 + 1)).expect("a file");
     let ran = configure("builtin");
-    assert!(ran.code == Some(2) && ran.stderr.contains("it has more than the 262144 bytes"), "{ran:?}");
+    assert!(ran.code == Some(2) && ran.stderr.contains("it is larger than 262144 bytes"), "{ran:?}");
     std::fs::remove_file(&file).expect("removed");
     assert_eq!(configure("builtin").code, Some(2));
 }

@@ -135,6 +135,7 @@ fn a_folder_without_git_is_mended_in_place_from_red_to_green_and_comes_back_as_i
     let restored = bench.towline(&["restore", &id]);
     assert_eq!(restored.code, Some(0), "{restored:?}");
     assert!(restored.stdout.contains("  replaced: bug"), "{restored:?}");
+    assert!(restored.stdout.contains("  removed, because the goal had added them: half"), "{restored:?}");
     assert!(restored.stdout.contains("  to get them back: git -C "), "{restored:?}");
     let now = (bench.read("bug"), bench.read("tests/t"), bench.read("deep/file"), bench.has("half"));
     assert_eq!(now, ("broken\n".into(), "whole\n".into(), "deep\n".into(), false));

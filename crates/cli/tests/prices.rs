@@ -4,10 +4,14 @@
 
 mod support;
 
+use std::time::Duration;
+
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use support::{Desk, LIMIT, finish};
-use towline_testkit::model::{Matcher, ModelServer, Reply, Rule, Usage};
+use towline_testkit::agents::AgentCli;
+use towline_testkit::hostile;
+use towline_testkit::model::{Matcher, ModelServer, Reply, Rule, ToolCall, Usage};
 use towline_testkit::scratch::{processes_with, wait_for};
 
 /// A message of 1.25 cents on the model that Claude Code is set to use.
@@ -66,6 +70,105 @@ fn a_limit_in_dollars_holds_while_a_subagent_works() {
     assert_eq!(report["phase"], "failed", "{ran:?}");
     assert!(reason.contains("usd"), "{reason}");
     assert!((4..=6).contains(&model.turns().len()), "{} requests: {report}", model.turns().len());
+}
+
+const SUBAGENTS: usize = 4;
+/// Both versions, with subagents that the turn waits for and subagents in the background. That is what the newest starts
+/// by default.
+const SIDE_BY_SIDE: [(AgentCli, Option<bool>); 5] = [
+    (AgentCli::Claude, None),
+    (AgentCli::Claude, Some(true)),
+    (AgentCli::Claude, Some(false)),
+    (AgentCli::OlderClaude, Some(true)),
+    (AgentCli::OlderClaude, Some(false)),
+];
+
+/// A model that has its task done by four subagents. Each writes so many messages, which cost what they are long, and a last
+/// one.
+fn divided(in_background: Option<bool>, messages: usize) -> ModelServer {
+    let cheap = Usage { input: 10, output: 10, cache_read: 0, cache_creation: 0 };
+    let of_subagent =
+        Matcher::any_text_contains("do part").and(Matcher::any_text_contains("have it done").negated());
+    let is_last = Matcher::new(move |request| request.all_text().matches("STEP").count() >= messages);
+    let text = "word ".repeat(180);
+    let call = |part: usize| {
+        let mut input = json!({"description": "a part", "prompt": format!("do part {part}"), "subagent_type": "general-purpose"});
+        if let Some(in_background) = in_background {
+            input["run_in_background"] = in_background.into();
+        }
+        ToolCall::new("Agent", input)
+    };
+    // An interrupt cuts messages off that are slow.
+    let pace = Duration::from_millis(if in_background == Some(false) { 50 } else { 0 });
+    let step = bash("sleep 0.1; echo step | tr a-z A-Z").with_text(&text).slow(pace);
+    let parts = Reply::tools((1..=SUBAGENTS).map(call)).usage(cheap);
+    ModelServer::start([
+        Rule::when(of_subagent.clone().and(is_last)).reply(Reply::text(&text).usage(MESSAGE)),
+        Rule::when(of_subagent).reply(step),
+        Rule::always().reply(parts).then(Reply::text("Done.").usage(cheap)),
+    ])
+}
+
+fn run_divided(cli: AgentCli, model: &ModelServer, budget: &str) -> Value {
+    let desk = Desk::with_agents(&[cli], model);
+    let program = cli.program().display().to_string();
+    desk.configure(&format!("[agents.claude]\ncommand = [{program:?}]\nmodel = \"claude-opus-4-8\"\n"));
+    desk.towline(["run", "have it done", "--check", "false", "--budget", budget, "--json"]).json()
+}
+
+#[test]
+fn a_limit_in_dollars_holds_while_subagents_work_side_by_side() {
+    // The third message of each subagent crosses the limit. Those in the background write it after the turn.
+    for (cli, in_background) in SIDE_BY_SIDE {
+        let model = divided(in_background, 20);
+        let report = run_divided(cli, &model, "usd=0.15");
+        let case = format!("{cli:?}, {in_background:?}, {} requests: {report}", model.turns().len());
+        assert_eq!(
+            (&report["phase"], &report["reason"]),
+            (&json!("failed"), &json!("budget: usd")),
+            "{case}"
+        );
+        // The message that crosses the limit, and at most one of each subagent beside it.
+        let spent = report["usage"]["cost_usd"].as_f64().expect("a cost");
+        assert!((0.15..0.15 + MESSAGE_COST * (SUBAGENTS + 1) as f64).contains(&spent), "{case}");
+    }
+}
+
+#[test]
+fn what_subagents_use_is_counted_once() {
+    for (cli, in_background) in SIDE_BY_SIDE {
+        let model = divided(in_background, 2);
+        let report = run_divided(cli, &model, "attempts=1");
+        let (reported, used) = (model.reported_usage(), &report["usage"]);
+        let counted = (used["input"].as_u64(), used["output"].as_u64(), &used["estimated"]);
+        let wanted = (Some(reported.input), Some(reported.output), &json!(false));
+        assert_eq!(counted, wanted, "{cli:?}, {in_background:?}: {report}");
+        assert!(reported.input > 3_000 * SUBAGENTS as u64, "{reported:?}");
+    }
+}
+
+#[test]
+fn an_agent_that_keeps_working_after_its_turn_is_killed_when_its_money_is_spent() {
+    // Other signals do not end it, and would let it write its second message.
+    let body = r#"
+trap '' INT TERM
+in_background() {
+  printf '{"type":"assistant","message":{"id":"%s","model":"scripted","content":[],"usage":{"input_tokens":100000,"output_tokens":0}},"parent_tool_use_id":"toolu_1"}\n' "$1"
+}
+await_prompt
+init
+assistant Working.
+result false null Done.
+in_background first
+sleep 4
+in_background second
+linger
+"#;
+    let desk = Desk::with_script(|dir| hostile::with_body(dir, "agent", body));
+    desk.agent_settings("[prices.scripted]\ninput = 1\noutput = 0");
+    let report = desk.towline(["run", "do it", "--check", "false", "--budget", "usd=0.05", "--json"]).json();
+    assert_eq!((&report["phase"], &report["reason"]), (&json!("failed"), &json!("budget: usd")), "{report}");
+    assert_eq!(report["usage"]["cost_usd"], json!(0.101), "{report}");
 }
 
 #[test]

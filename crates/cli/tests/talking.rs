@@ -77,10 +77,8 @@ fn a_question_outlives_towline_and_its_agent_and_the_answer_resumes_the_session(
     let desk = Desk::with_claude(&model);
     let mut towline = paint(&desk);
     let goal = desk.only_goal();
-    let blocked = desk.wait_for_phase(&goal, "blocked");
-    let session = blocked["attempts"][0]["session"].as_str().expect("a session").to_owned();
-    // Killed before it has stored anything, it would have no session to continue.
-    wait_for(LIMIT, "the agent to store its session", || stores(&desk.home.path().join(".claude"), &session));
+    desk.wait_for_phase(&goal, "blocked");
+    desk.wait_until_claude_stored("AskUserQuestion");
     towline.kill().expect("killed");
     towline.wait().expect("gone");
     for process in processes_with(&desk.home.marker()) {
@@ -102,16 +100,6 @@ fn a_question_outlives_towline_and_its_agent_and_the_answer_resumes_the_session(
     let prompts: Vec<String> = model.turns().iter().map(|turn| turn.prompt_text()).collect();
     let with_answer = prompts.iter().filter(|prompt| prompt.contains("- Which colour?\n  Blue")).count();
     assert!(with_answer > 0, "{prompts:?}");
-}
-
-/// Whether the prompt is in the file of this session, somewhere below the folder.
-fn stores(folder: &std::path::Path, session: &str) -> bool {
-    std::fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| {
-        let path = entry.path();
-        let is_it = path.file_stem().is_some_and(|stem| stem == session);
-        stores(&path, session)
-            || (is_it && std::fs::read_to_string(&path).is_ok_and(|text| text.contains(PROMPT)))
-    })
 }
 
 #[test]

@@ -30,12 +30,12 @@ fn a_verdict_that_holds_is_confirmed_and_one_that_does_not_is_reported() {
 
     let held = desk.towline(["verify", &goal[28..]]);
     assert_eq!(held.code, Some(0), "{held:?}");
-    assert!(held.stdout.contains("recorded met, and met now"), "{}", held.stdout);
+    assert!(held.stdout.contains("the checks passed then and pass now"), "{}", held.stdout);
 
     std::fs::write(desk.home.path().join("switch"), "").expect("written");
     let broken = desk.towline(["verify", &goal]);
     assert_eq!(broken.code, Some(3), "{broken:?}");
-    assert!(broken.stdout.contains("recorded met, now not met: "), "{}", broken.stdout);
+    assert!(broken.stdout.contains("the checks passed then, and now these fail: "), "{}", broken.stdout);
     let broken = desk.towline(["verify", &goal, "--json"]);
     assert_eq!(broken.code, Some(3), "{broken:?}");
     let report = broken.json();
@@ -63,7 +63,7 @@ fn work_that_failed_and_holds_now_needs_a_person() {
     std::fs::remove_file(switch).expect("removed");
     let met = desk.towline(["verify", &goal]);
     assert_eq!(met.code, Some(4), "{met:?}");
-    assert!(met.stdout.contains("now met") && met.stdout.contains("towline retry"), "{}", met.stdout);
+    assert!(met.stdout.contains("and pass now") && met.stdout.contains("towline retry"), "{}", met.stdout);
 }
 
 #[test]

@@ -53,6 +53,25 @@ fn a_default_agent_that_is_not_installed_is_skipped_with_a_note() {
 }
 
 #[test]
+fn a_command_that_no_help_lists_is_not_suggested() {
+    let desk = Desk::new();
+    refused(&desk, &["nope"], &["unrecognized subcommand 'nope'"]);
+    let ran = desk.towline(["nope"]);
+    assert!(!ran.stderr.contains("complete'"), "{}", ran.stderr);
+    refused(&desk, &["attahc", "x"], &["attach"]);
+    refused(&desk, &["ls", "-n", "0"], &["it must be at least 1"]);
+}
+
+#[test]
+fn each_problem_of_the_configuration_is_an_error_of_its_own() {
+    let desk = Desk::new();
+    desk.configure("[defaults]\nagentz = 1\n[notfy]\nx = 1\n");
+    let ran = desk.towline(["run", "x", "--check", "true"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert_eq!(ran.stderr.lines().filter(|line| line.starts_with("error: ")).count(), 2, "{}", ran.stderr);
+}
+
+#[test]
 fn words_of_other_programs_name_the_command_that_is_meant() {
     let desk = Desk::new();
     for (word, commands) in [("stop", ["cancel", "pause"]), ("status", ["ls", "show"])] {

@@ -42,30 +42,12 @@ pub(crate) fn read(settings: &mut Settings) -> Agents {
     let mut agents = Agents::default();
     let prices = prices::read(settings);
     for (name, place) in settings.names_below(&["agents"]) {
-        let kind: Option<String> = settings.get(&["agents", &name, "kind"]);
-        match kind.as_deref().map(str::parse::<Kind>) {
-            _ if !is_agent_name(&name) => {
-                let fix = "use lower-case letters, digits, `-` and `_`".to_owned();
-                settings.report(format!("`{name}` is no name for an agent"), place, fix);
-                agents.broken.insert(name);
-            }
-            None => {
-                report_no_kind(settings, &name, place);
-                agents.broken.insert(name);
-            }
-            Some(Ok(driven)) => {
-                if let Some(mut read) = read_agent(settings, &name, driven, place) {
-                    read.prices.clone_from(&prices);
-                    agents.warnings.extend(command_agents::visible_prompt(settings, &name, &read));
-                    agents.usable.insert(name, read);
-                } else {
-                    agents.broken.insert(name);
-                }
-            }
-            // What is no kind has been reported with its value.
-            Some(Err(())) => {
-                agents.broken.insert(name);
-            }
+        if let Some(mut read) = read_agent(settings, &name, place) {
+            read.prices.clone_from(&prices);
+            agents.warnings.extend(command_agents::visible_prompt(settings, &name, &read));
+            agents.usable.insert(name, read);
+        } else {
+            agents.broken.insert(name);
         }
     }
     agents
@@ -112,7 +94,18 @@ fn report_no_kind(settings: &mut Settings, name: &str, place: Place) {
     settings.report(format!("`agents.{name}` has no `kind`"), place, fix);
 }
 
-fn read_agent(settings: &mut Settings, name: &str, kind: Kind, place: Place) -> Option<AgentSettings> {
+fn read_agent(settings: &mut Settings, name: &str, place: Place) -> Option<AgentSettings> {
+    if !is_agent_name(name) {
+        let fix = "use lower-case letters, digits, `-` and `_`".to_owned();
+        settings.report(format!("`{name}` is no name for an agent"), place, fix);
+        return None;
+    }
+    let Some(kind) = settings.get::<String>(&["agents", name, "kind"]) else {
+        report_no_kind(settings, name, place);
+        return None;
+    };
+    // The table of keys lets no other word be set.
+    let kind: Kind = kind.parse().ok()?;
     let command = settings.get::<Vec<String>>(&["agents", name, "command"]);
     // An agent without a command is this program itself, wherever that is.
     let Some(command) = command.or_else(|| (!agent(kind).needs_command()).then(Vec::new)) else {

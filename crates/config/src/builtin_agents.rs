@@ -2,7 +2,6 @@
 
 use towline_agent::{ApiSettings, Fetch, Kind, OpenaiApi, Provider};
 
-use crate::schema::KeyPath;
 use crate::settings::Settings;
 
 /// Reads them. Problems are reported to `settings`; none is the answer when there are any.
@@ -30,18 +29,11 @@ pub(crate) fn read(settings: &mut Settings, name: &str, kind: Kind) -> Option<Ap
     (settings.problems.len() == problems).then_some(api)
 }
 
-fn report(settings: &mut Settings, name: &str, key: &str, what: &str, fix: &str) {
-    let path = ["agents", name, key];
-    if let Some(place) = settings.place(&path).cloned() {
-        settings.report(format!("`{}` {what}", KeyPath::of(&path)), place, fix.to_owned());
-    }
-}
-
 fn check(settings: &mut Settings, name: &str, provider: Option<Provider>, api: &ApiSettings) {
-    let missing = |key| settings.place(&["agents", name, key]).is_none();
+    let path = |key| ["agents", name, key];
     for (key, example) in [("provider", "openai"), ("model", "qwen3")] {
-        if missing(key)
-            && let Some(place) = settings.place(&["agents", name, "kind"]).cloned()
+        if settings.place(&path(key)).is_none()
+            && let Some(place) = settings.place(&path("kind")).cloned()
         {
             let fix = format!("an agent of the kind `builtin` needs it, such as `{key} = \"{example}\"`");
             settings.report(format!("`agents.{name}` has no `{key}`"), place, fix);
@@ -49,16 +41,16 @@ fn check(settings: &mut Settings, name: &str, provider: Option<Provider>, api: &
         }
     }
     if api.api.is_some() && provider != Some(Provider::Openai) {
-        report(settings, name, "api", "is only for `provider = \"openai\"`", "take it out");
+        settings.report_key(&path("api"), "is only for `provider = \"openai\"`", "take it out");
     }
     if api.base_url.as_deref().is_some_and(|url| !is_web_address(url)) {
         let fix = "write the address of the API, such as `http://127.0.0.1:11434/v1`; \
                    a key belongs into the variable that `key_env` names";
-        report(settings, name, "base_url", "is no address of an API", fix);
+        settings.report_key(&path("base_url"), "is no address of an API", fix);
     }
     for key in ["context_window", "max_output"] {
-        if settings.get::<u64>(&["agents", name, key]) == Some(0) {
-            report(settings, name, key, "cannot be 0", "write a number of tokens, or take it out");
+        if settings.get::<u64>(&path(key)) == Some(0) {
+            settings.report_key(&path(key), "cannot be 0", "write a number of tokens, or take it out");
         }
     }
 }

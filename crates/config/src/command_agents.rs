@@ -53,8 +53,8 @@ fn terminal(settings: &Settings, name: &str) -> Option<WindowSize> {
 fn check_size(settings: &mut Settings, name: &str, cli: &CliSettings) {
     for key in ["columns", "rows"] {
         if cli.terminal.is_none() {
-            let fix = "set `terminal = true`, or take it out".to_owned();
-            report(settings, name, key, "is the size of a terminal, and there is none", fix);
+            let fix = "set `terminal = true`, or take it out";
+            settings.report_key(&["agents", name, key], "is the size of a terminal, and there is none", fix);
         }
     }
 }
@@ -64,13 +64,6 @@ pub(crate) fn visible_prompt(settings: &Settings, name: &str, agent: &AgentSetti
     let path = ["agents", name, "prompt"];
     let place = settings.place(&path).filter(|_| agent.cli.prompt == PromptBy::Argument)?.clone();
     Some(Warning { key: KeyPath::of(&path).to_string(), place, kind: WarningKind::VisiblePrompt })
-}
-
-fn report(settings: &mut Settings, name: &str, key: &str, what: &str, fix: String) {
-    let path = ["agents", name, key];
-    if let Some(place) = settings.place(&path).cloned() {
-        settings.report(format!("`{}` {what}", KeyPath::of(&path)), place, fix);
-    }
 }
 
 /// The place of the prompt is named exactly when there is to be one.
@@ -84,18 +77,14 @@ fn check_words(settings: &mut Settings, name: &str, command: &[String], prompt: 
         match (prompt == by, is_named(word)) {
             (true, false) => {
                 let fix = format!("add the word `{word}` to `command` where the prompt belongs");
-                report(settings, name, "prompt", &format!("is \"{way}\" and no word marks the place"), fix);
+                let what = format!("is \"{way}\" and no word marks the place");
+                settings.report_key(&["agents", name, "prompt"], &what, &fix);
             }
             (false, true) => {
                 let fix = format!("set `prompt = \"{way}\"`, or take the word out");
                 let key = if command.iter().any(|given| given.contains(word)) { "command" } else { "args" };
-                report(
-                    settings,
-                    name,
-                    key,
-                    &format!("has the word `{word}`, which has no meaning here"),
-                    fix,
-                );
+                let what = format!("has the word `{word}`, which has no meaning here");
+                settings.report_key(&["agents", name, key], &what, &fix);
             }
             _ => {}
         }
@@ -110,7 +99,7 @@ fn check_groups(settings: &mut Settings, name: &str, cli: &CliSettings) {
         let Some(Ok(pattern)) = pattern.as_deref().map(Regex::new) else { continue };
         if pattern.captures_len() != 2 {
             let fix = format!("put {of_what}, and nothing else, into one group `(…)`; others are `(?:…)`");
-            report(settings, name, key, "must have exactly one group", fix);
+            settings.report_key(&["agents", name, key], "must have exactly one group", &fix);
         }
     }
 }
@@ -119,7 +108,7 @@ fn check_resume(settings: &mut Settings, name: &str, cli: &CliSettings) {
     let names_session = cli.resume.iter().any(|word| word.contains(PromptBy::SESSION_WORD));
     if names_session && cli.session_pattern.is_none() {
         let what = "names `{session}`, and nothing defines it";
-        let fix = "add a `session_pattern` that finds the id in the program's output".to_owned();
-        report(settings, name, "resume", what, fix);
+        let fix = "add a `session_pattern` that finds the id in the program's output";
+        settings.report_key(&["agents", name, "resume"], what, fix);
     }
 }

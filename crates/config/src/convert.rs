@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 use towline_agent::AgentSettings;
-use towline_core::{AgentName, BaselineMode, Budget, Check, Confirm, Tokens, WorkspaceMode};
+use towline_core::{AgentName, BaselineMode, Budget, Caps, Check, Confirm, Tokens, WorkspaceMode};
 
 use crate::agents::{self, Agents};
 use crate::error::{ConfigError, Problem, Warning, WarningKind};
 use crate::layer::{Layer, LayerContent, LayerName, Origin};
+use crate::operator::{self, NotifySettings, ServerSettings, SharedBudgets};
 use crate::schema::{self, Effect, KeyPath};
 use crate::settings::Settings;
 
@@ -32,11 +33,18 @@ pub struct Config {
     /// Globs of paths that stay as in the base.
     pub protect: Vec<String>,
     /// Where the work happens.
-    pub workspace: WorkspaceConfig,
+    pub workspace: WorkspaceSettings,
     /// How long `towline gc` leaves raw logs and conversations that nobody needs.
     pub retention: Duration,
-    /// The command that is run when a goal needs its user or has ended.
-    pub notify: Option<String>,
+    /// How many bytes of disk space must be free for new work.
+    pub free_space: u64,
+    /// How many goals may run at once.
+    pub caps: Caps,
+    /// What goals may spend together.
+    pub shared_budgets: SharedBudgets,
+    pub server: ServerSettings,
+    /// Who is notified when a goal needs its user or has ended.
+    pub notify: NotifySettings,
     /// The agents by name. Those inside the binary may have no command: it is whoever reads this.
     pub agents: BTreeMap<String, AgentSettings>,
 }
@@ -50,25 +58,25 @@ impl Config {
     }
 }
 
-/// Where the work happens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkspaceConfig {
+/// Where the work happens, as far as it is set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkspaceSettings {
     /// Whether the agent has a directory of its own.
-    pub mode: WorkspaceMode,
+    pub mode: Option<WorkspaceMode>,
     /// What the work starts from, as git names it.
-    pub base: String,
+    pub base: Option<String>,
     /// Commands that make a fresh checkout ready.
-    pub setup: Vec<String>,
+    pub setup: Option<Vec<String>>,
     /// Ignored files that a checkout needs.
-    pub copy: Vec<String>,
+    pub copy: Option<Vec<String>>,
     /// Globs of tracked files that setup may change.
-    pub generated: Vec<String>,
+    pub generated: Option<Vec<String>>,
     /// Variables that checks and setup get although they look secret.
-    pub pass_env: Vec<String>,
+    pub pass_env: Option<Vec<String>>,
     /// Directories that a verdict leaves for the next one.
-    pub warm: Vec<String>,
+    pub warm: Option<Vec<String>>,
     /// How a verdict that passed with them is confirmed.
-    pub confirm: Confirm,
+    pub confirm: Option<Confirm>,
 }
 
 /// A configuration, and how it came about.
@@ -131,7 +139,6 @@ pub fn inspect(layers: &[Layer]) -> Inspection {
     fill_in_agent_defaults(&mut settings);
     let agents = agents::read(&mut settings);
     let agents_in_order = agents::in_order(&mut settings, &agents);
-    let workspace = read_workspace(&settings);
     let problems =
         if first_problems.is_empty() { std::mem::take(&mut settings.problems) } else { first_problems };
     let config = Config {
@@ -141,9 +148,13 @@ pub fn inspect(layers: &[Layer]) -> Inspection {
         checks: settings.get(&["checks"]).unwrap_or_default(),
         baseline: baseline_mode(&settings, &["baseline", "mode"]).unwrap_or_default(),
         protect: settings.get(&["protect", "paths"]).unwrap_or_default(),
-        workspace,
+        workspace: read_workspace(&settings),
         retention: settings.get(&["retention", "logs"]).unwrap_or_default(),
-        notify: settings.get(&["notify", "command"]),
+        free_space: operator::free_space(&settings),
+        caps: operator::caps(&settings),
+        shared_budgets: operator::shared_budgets(&settings),
+        server: operator::server(&settings),
+        notify: operator::notify(&settings),
         agents: agents.usable.clone(),
     };
     let shown = settings.values.iter().map(|(path, setting)| ShownSetting {
@@ -178,29 +189,22 @@ pub(crate) fn read_budget(settings: &Settings) -> Budget {
     }
 }
 
-fn read_workspace(settings: &Settings) -> WorkspaceConfig {
-    WorkspaceConfig {
-        mode: workspace_mode(settings).unwrap_or_default(),
-        base: settings.get(&["workspace", "base"]).unwrap_or_default(),
-        setup: settings.get(&["workspace", "setup"]).unwrap_or_default(),
-        copy: settings.get(&["workspace", "copy"]).unwrap_or_default(),
-        generated: settings.get(&["workspace", "generated"]).unwrap_or_default(),
-        pass_env: settings.get(&["workspace", "pass_env"]).unwrap_or_default(),
-        warm: settings.get(&["workspace", "warm"]).unwrap_or_default(),
-        confirm: confirm(settings).unwrap_or_default(),
+pub(crate) fn read_workspace(settings: &Settings) -> WorkspaceSettings {
+    let word = |key| settings.get::<String>(&["workspace", key]);
+    let list = |key| settings.get(&["workspace", key]);
+    // Whether the place is in a repository is found out later.
+    let mode = |mode| if mode == "in-place" { WorkspaceMode::InPlace } else { WorkspaceMode::Clone };
+    let confirm = |confirm| if confirm == "never" { Confirm::Never } else { Confirm::Clean };
+    WorkspaceSettings {
+        mode: word("mode").map(mode),
+        base: word("base"),
+        setup: list("setup"),
+        copy: list("copy"),
+        generated: list("generated"),
+        pass_env: list("pass_env"),
+        warm: list("warm"),
+        confirm: word("confirm").map(confirm),
     }
-}
-
-/// How a green verdict is confirmed, if it is set.
-pub(crate) fn confirm(settings: &Settings) -> Option<Confirm> {
-    let confirm: String = settings.get(&["workspace", "confirm"])?;
-    Some(if confirm == "never" { Confirm::Never } else { Confirm::Clean })
-}
-
-/// Where the agent is to work, if it is set. Whether that place is in a repository is found out later.
-pub(crate) fn workspace_mode(settings: &Settings) -> Option<WorkspaceMode> {
-    let mode: String = settings.get(&["workspace", "mode"])?;
-    Some(if mode == "in-place" { WorkspaceMode::InPlace } else { WorkspaceMode::Clone })
 }
 
 /// What to do with the checks on the base, if it is set.
@@ -212,7 +216,6 @@ pub(crate) fn baseline_mode(settings: &Settings, path: &[&str]) -> Option<Baseli
 fn warnings(settings: &Settings, agents: Agents) -> Vec<Warning> {
     let mut warnings = agents.warnings;
     warnings.extend(unused(settings));
-    warnings.extend(settings.unheard.iter().cloned());
     warnings.sort_by(|one, other| one.key.cmp(&other.key));
     warnings
 }

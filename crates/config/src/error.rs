@@ -50,8 +50,6 @@ pub struct Warning {
 pub enum WarningKind {
     /// The key is known, but has no effect yet.
     Unused,
-    /// A repository's file cannot set it.
-    UserOnly,
     /// The prompt will be in the arguments of a process.
     VisiblePrompt,
     /// The prompt is no template that it could fill in.
@@ -63,11 +61,6 @@ impl fmt::Display for Warning {
         let Self { key, place, kind } = self;
         match kind {
             WarningKind::Unused => write!(f, "`{key}` is not used by this version; set in {place}"),
-            WarningKind::UserOnly => write!(
-                f,
-                "`{key}` has no effect in a repository's file, as it is about all your projects: set it in your own \
-                 configuration; found in {place}"
-            ),
             WarningKind::VisiblePrompt => write!(
                 f,
                 "`{key}` shows the prompt to everybody on this machine who lists processes; \

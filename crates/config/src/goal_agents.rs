@@ -28,19 +28,7 @@ pub fn goal_agents_layer<'a>(
 
 /// A value in TOML. There is no null among settings.
 fn toml(value: &Value) -> String {
-    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
-    match value {
-        Value::Null => quoted(""),
-        Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => quoted(text),
-        Value::Array(items) => format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", ")),
-        Value::Object(table) => {
-            let pairs: Vec<String> =
-                table.iter().map(|(name, value)| format!("{} = {}", quoted(name), toml(value))).collect();
-            format!("{{ {} }}", pairs.join(", "))
-        }
-    }
+    toml::Value::try_from(value).unwrap_or_else(|_| toml::Value::from("")).to_string()
 }
 
 #[cfg(test)]

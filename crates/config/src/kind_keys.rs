@@ -3,7 +3,6 @@
 use towline_agent::{Kind, RefusedSettings, agent};
 
 use crate::layer::LayerName;
-use crate::schema::KeyPath;
 use crate::settings::Settings;
 
 /// Reports keys of other kinds, and keys that agents of this kind cannot be held to. None when there are any.
@@ -42,11 +41,6 @@ fn promises(settings: &Settings, name: &str, key: &str) -> bool {
 }
 
 fn refuse(settings: &mut Settings, name: &str, key: &str, kind: Kind, fix: &str) {
-    let path = ["agents", name, key];
-    // A table has no place of its own: the first entry of it has.
-    let below = settings.names_below(&path).into_iter().next().map(|(_, place)| place);
-    if let Some(place) = settings.place(&path).cloned().or(below) {
-        let what = format!("`{}` does not go with the kind `{}`", KeyPath::of(&path), kind.name());
-        settings.report(what, place, fix.to_owned());
-    }
+    let what = format!("does not go with the kind `{}`", kind.name());
+    settings.report_key(&["agents", name, key], &what, fix);
 }

@@ -19,6 +19,8 @@ mod goal_file;
 mod kind_keys;
 mod layer;
 mod mcp_file;
+mod operator;
+mod pool_values;
 mod prices;
 mod schema;
 mod settings;
@@ -27,9 +29,13 @@ mod value;
 
 pub use agents::resolve_agent;
 pub use checks::check_from_command;
-pub use convert::{Config, Inspection, Loaded, ShownSetting, WorkspaceConfig, inspect, load};
+pub use convert::{Config, Inspection, Loaded, ShownSetting, WorkspaceSettings, inspect, load};
 pub use error::{ConfigError, Problem, Warning, WarningKind};
 pub use goal_agents::goal_agents_layer;
-pub use goal_file::{GoalFile, GoalOrigin, LONGEST_GOAL_FILE, WorkspaceOverrides, read_goal_file};
+pub use goal_file::{
+    GoalFile, GoalOrigin, LONGEST_GOAL_FILE, PREREQUISITES, fill_in_template, read_goal_file,
+};
 pub use layer::{ENVIRONMENT_PREFIX, Layer, LayerContent, LayerName, Place, Position};
 pub use mcp_file::{MCP_FILE_LIMIT, read_mcp_file};
+pub use operator::{Channel, NotifySettings, ServerSettings, SharedBudgets};
+pub use pool_values::{NamedPrerequisite, priority_problem};

@@ -57,6 +57,10 @@ pub(crate) enum Shape {
     SmallCount,
     /// One side of a terminal, in characters.
     Cells,
+    /// How many goals may run at once: a whole number from 1.
+    Slots,
+    /// How many hours earlier a goal is in the queue; may be negative.
+    Priority,
     /// An amount of money.
     Dollars,
     /// A number above 0 and up to 1.
@@ -81,6 +85,16 @@ pub(crate) enum Shape {
     Globs,
     /// Names of environment variables.
     Variables,
+    /// The name of an environment variable.
+    Variable,
+    /// An amount of disk space with its unit.
+    Bytes,
+    /// An address to listen on, with its port.
+    Address,
+    /// Where something is sent by HTTP.
+    Url,
+    /// Goals that must come to their end first.
+    Prerequisites,
     /// Directories of a checkout.
     Directories,
     /// One of these words.
@@ -104,6 +118,10 @@ impl Shape {
                 | Self::Timeout
                 | Self::Pattern
                 | Self::File
+                | Self::Variable
+                | Self::Bytes
+                | Self::Address
+                | Self::Url
                 | Self::Choice(_)
                 | Self::Renamed(..)
         )
@@ -180,9 +198,19 @@ const CONFIGURATION: &[Key] = &[
     acts("defaults.agents", Shape::List),
     not_yet("defaults.max_parallel", Shape::Count),
     acts("defaults.briefing", Shape::Flag),
-    not_yet("budget.day.usd", Shape::Dollars),
+    acts_for_user("budget.day.usd", Shape::Dollars),
+    acts("budget.project.usd", Shape::Dollars),
+    acts_for_user("budget.pool.usd", Shape::Dollars),
+    acts_for_user("caps.pool", Shape::Slots),
+    acts_for_user("caps.project", Shape::Slots),
+    acts_for_user("caps.agents.*", Shape::Slots),
+    acts_for_user("caps.accounts.*", Shape::Slots),
+    acts_for_user("caps.labels.*", Shape::Slots),
+    acts_for_user("server.listen", Shape::Address),
+    acts_for_user("server.hosts", Shape::List),
     acts("baseline.mode", Shape::Choice(BASELINES)),
     acts_for_user("retention.logs", Shape::Duration),
+    acts_for_user("retention.free", Shape::Bytes),
     acts("agents.*.kind", Shape::Choice(AGENT_KINDS)),
     acts("agents.*.command", Shape::Command),
     acts("agents.*.model", Shape::Line),
@@ -228,7 +256,10 @@ const CONFIGURATION: &[Key] = &[
     acts("prices.*.cache_read", Shape::Dollars),
     acts("prices.*.cache_write", Shape::Dollars),
     acts_for_user("notify.command", Shape::Line),
-    not_yet("notify.webhook", Shape::Line),
+    acts_for_user("notify.webhook", Shape::Url),
+    acts_for_user("notify.secret_env", Shape::Variable),
+    acts_for_user("notify.channels.*.command", Shape::Line),
+    acts_for_user("notify.channels.*.webhook", Shape::Url),
 ];
 
 /// What only a goal may set. Its settings of agents are those of `[agents.NAME]`, for all agents that it names.
@@ -259,8 +290,9 @@ const GOAL: &[Key] = &[
     acts("origin.by", Shape::Line),
     acts("template", Shape::Flag),
     acts("context", Shape::Free),
-    not_yet("after", Shape::List),
-    not_yet("priority", Shape::Count),
+    acts("after", Shape::Prerequisites),
+    acts("priority", Shape::Priority),
+    acts("touches", Shape::Globs),
 ];
 
 impl Key {
@@ -329,6 +361,8 @@ const SECRETS: &[&str] = &[
     "agents.*.mcp.*.headers.*",
     "notify.command",
     "notify.webhook",
+    "notify.channels.*.command",
+    "notify.channels.*.webhook",
 ];
 
 /// Whether the value of this key may be shown to whoever looks at a report.

@@ -7,10 +7,14 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::checks;
-use crate::error::{Problem, Warning, WarningKind};
+use crate::error::Problem;
 use crate::layer::{ENVIRONMENT_PREFIX, Layer, LayerContent, LayerName, Origin, Place};
 use crate::schema::{Effect, Found, KeyPath, Schema, SetBy, Shape};
 use crate::value::{self, FromValue, Refused, Value};
+
+/// Where a setting belongs that a repository cannot make.
+const USERS_OWN: &str = "it is about all your projects, not about one repository: put it into your own file, usually \
+                         ~/.config/towline/config.toml";
 
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
@@ -29,8 +33,6 @@ pub(crate) struct Settings {
     pub(crate) values: BTreeMap<KeyPath, Setting>,
     /// Tables, even empty ones: `[agents.x]` names an agent before it sets anything about it.
     tables: BTreeMap<KeyPath, Place>,
-    /// Settings in a place where they have no effect.
-    pub(crate) unheard: Vec<Warning>,
     /// What is wrong with the layers.
     pub(crate) problems: Vec<Problem>,
 }
@@ -43,7 +45,6 @@ impl Settings {
 
     /// Reads a layer over those before it.
     pub(crate) fn add(&mut self, layer: &Layer) {
-        let first_new = self.problems.len();
         match &layer.content {
             LayerContent::Toml(text) => self.add_toml(Origin::of(&layer.name, text), text),
             LayerContent::Generated(text) => self.add_toml(Origin::without_positions(&layer.name), text),
@@ -53,13 +54,12 @@ impl Settings {
                 }
             }
         }
-        // Tables come sorted by name; people read a file from the top.
-        self.problems[first_new..].sort_by_key(|problem| problem.place.position);
     }
 
-    fn add_toml(&mut self, origin: Origin<'_>, text: &str) {
+    /// All that a text sets.
+    pub(crate) fn add_toml(&mut self, origin: Origin<'_>, text: &str) {
         match DeTable::parse(text) {
-            Ok(table) => self.add_table(origin, &KeyPath::default(), table.get_ref()),
+            Ok(table) => self.add_sorted(origin, table.get_ref()),
             Err(error) => {
                 let place = origin.place(error.span().unwrap_or_default());
                 self.report("invalid TOML".to_owned(), place, error.message().to_owned());
@@ -94,6 +94,7 @@ impl Settings {
     pub(crate) fn add_sorted(&mut self, origin: Origin<'_>, table: &DeTable<'_>) {
         let first_new = self.problems.len();
         self.add_table(origin, &KeyPath::default(), table);
+        // Tables come sorted by name; people read a file from the top.
         self.problems[first_new..].sort_by_key(|problem| problem.place.position);
     }
 
@@ -120,8 +121,7 @@ impl Settings {
                 let place = origin.place(name);
                 match read {
                     Ok(_) if key.set_by == SetBy::UserOnly && origin.is_repository() => {
-                        let key = path.to_string();
-                        self.unheard.push(Warning { key, place, kind: WarningKind::UserOnly });
+                        self.report(format!("`{path}` cannot be set"), place, USERS_OWN.to_owned());
                     }
                     Ok(value) => {
                         self.values.insert(path.clone(), Setting { value, place, effect: key.effect });
@@ -154,6 +154,15 @@ impl Settings {
     /// Takes note of a problem.
     pub(crate) fn report(&mut self, what: String, place: Place, fix: String) {
         self.problems.push(Problem { what, place, fix });
+    }
+
+    /// Takes note of what is wrong with a key, if it is set.
+    pub(crate) fn report_key(&mut self, path: &[&str], what: &str, fix: &str) {
+        // A table has no place of its own: the first entry of it has.
+        let below = || self.names_below(path).into_iter().next().map(|(_, place)| place);
+        if let Some(place) = self.place(path).cloned().or_else(below) {
+            self.report(format!("`{}` {what}", KeyPath::of(path)), place, fix.to_owned());
+        }
     }
 
     /// Adds those settings that nobody has made.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 use towline_core::{Check, MicroUsd, parse_duration};
 
+use crate::pool_values::{self, NamedPrerequisite};
 use crate::schema::Shape;
 use crate::suggest::nearest;
 
@@ -26,6 +28,10 @@ pub(crate) enum Value {
     Text(String),
     List(Vec<String>),
     Duration(Duration),
+    Integer(i32),
+    Bytes(u64),
+    Address(SocketAddr),
+    Prerequisites(Vec<NamedPrerequisite>),
     Checks(Vec<Check>),
     Free(BTreeMap<String, Json>),
 }
@@ -41,6 +47,10 @@ impl fmt::Display for Value {
             Self::Text(text) => quoted(text).fmt(f),
             Self::List(items) => list_of(items.iter().map(String::as_str)).fmt(f),
             Self::Duration(duration) => quoted(&written(*duration)).fmt(f),
+            Self::Integer(number) => number.fmt(f),
+            Self::Bytes(bytes) => quoted(&pool_values::written_bytes(*bytes)).fmt(f),
+            Self::Address(address) => quoted(&address.to_string()).fmt(f),
+            Self::Prerequisites(named) => list_of(named.iter().map(|named| named.goal.as_str())).fmt(f),
             Self::Checks(checks) => list_of(checks.iter().map(|check| check.name.as_str())).fmt(f),
             Self::Free(table) => list_of(table.keys().map(String::as_str)).fmt(f),
         }
@@ -90,6 +100,16 @@ pub(crate) fn read(shape: Shape, value: &Spanned<DeValue<'_>>) -> Result<Value, 
             0 => Err(refuse_number(value, "write a whole number from 1, such as `120`")),
             some => Ok(Value::Count(some)),
         },
+        Shape::Slots => match count(value, u32::MAX.into())? {
+            0 => Err(refuse_number(value, "write a whole number from 1, such as `2`")),
+            some => Ok(Value::Count(some)),
+        },
+        Shape::Priority => pool_values::priority(value).map(Value::Integer),
+        Shape::Bytes => pool_values::bytes(value).map(Value::Bytes),
+        Shape::Address => pool_values::address(value).map(Value::Address),
+        Shape::Url => pool_values::url(value).map(Value::Text),
+        Shape::Variable => variable(value).map(Value::Text),
+        Shape::Prerequisites => pool_values::prerequisites(value).map(Value::Prerequisites),
         Shape::Dollars => number(inner)
             .and_then(MicroUsd::from_dollars)
             .map(Value::Dollars)
@@ -141,7 +161,7 @@ pub(crate) fn refuse(value: &Spanned<DeValue<'_>>, fix: impl Into<String>) -> Re
 }
 
 /// A value of the right type with wrong content, shown as it is.
-fn refuse_content(value: &Spanned<DeValue<'_>>, fix: impl Into<String>) -> Refused {
+pub(crate) fn refuse_content(value: &Spanned<DeValue<'_>>, fix: impl Into<String>) -> Refused {
     let content = match value.get_ref() {
         DeValue::Integer(number) => number.to_string(),
         DeValue::Float(number) => number.to_string(),
@@ -157,7 +177,7 @@ fn refuse_empty(value: &Spanned<DeValue<'_>>, fix: &str) -> Refused {
 }
 
 /// A number that does not fit; a string in its place is described by its type.
-fn refuse_number(value: &Spanned<DeValue<'_>>, fix: impl Into<String>) -> Refused {
+pub(crate) fn refuse_number(value: &Spanned<DeValue<'_>>, fix: impl Into<String>) -> Refused {
     if value.get_ref().is_str() { refuse(value, fix) } else { refuse_content(value, fix) }
 }
 
@@ -185,7 +205,7 @@ fn text(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
     text.map(str::to_owned).ok_or_else(|| refuse(value, "write a string, in quotes"))
 }
 
-fn line(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
+pub(crate) fn line(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
     let text = text(value)?;
     if text.trim().is_empty() {
         return Err(refuse_empty(value, "write a text, or leave the key out"));
@@ -194,9 +214,7 @@ fn line(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
 }
 
 fn list(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Refused> {
-    let items = value.get_ref().as_array();
-    let items = items.ok_or_else(|| refuse(value, "write an array of strings, such as `[\"…\"]`"))?;
-    items.iter().map(text).collect()
+    each(value, "write an array of strings, such as `[\"…\"]`", text)
 }
 
 fn command(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Refused> {
@@ -256,11 +274,8 @@ fn directory(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
 /// Patterns that can be used for paths of the repository.
 fn paths(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Refused> {
     const FIX: &str = "name paths from the repository's root, such as `[\"src/**\"]`";
-    let items = value.get_ref().as_array().ok_or_else(|| refuse(value, FIX))?;
-    if items.is_empty() {
-        return Err(refuse_empty(value, FIX));
-    }
-    items.iter().map(path_pattern).collect()
+    let paths = each(value, FIX, path_pattern)?;
+    if paths.is_empty() { Err(refuse_empty(value, FIX)) } else { Ok(paths) }
 }
 
 /// A list, each item of which is read in the same way.
@@ -294,7 +309,7 @@ fn path_pattern(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
     }
 }
 
-fn choice(value: &Spanned<DeValue<'_>>, words: &[&str]) -> Result<String, Refused> {
+pub(crate) fn choice(value: &Spanned<DeValue<'_>>, words: &[&str]) -> Result<String, Refused> {
     let one_of = format!("use one of {}", words.join(", "));
     let text = value.get_ref().as_str().ok_or_else(|| refuse(value, one_of.as_str()))?;
     if words.contains(&text) {
@@ -356,6 +371,9 @@ from_value! {
     String: Text,
     Vec<String>: List,
     Duration: Duration,
+    i32: Integer,
+    SocketAddr: Address,
+    Vec<NamedPrerequisite>: Prerequisites,
     Vec<Check>: Checks,
     BTreeMap<String, Json>: Free,
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use proptest::prelude::*;
-use support::{FILE, error, loaded, repository, repository_name};
+use support::{FILE, error, error_of, loaded, repository, repository_name, user};
 use towline_agent::Permission;
 use towline_config::{ConfigError, load};
 
@@ -36,7 +36,7 @@ fn unknown_keys_are_named_with_their_place_and_the_nearest_known_key() {
         ),
         (
             "[notify]\nsms = 1",
-            "unknown key `notify.sms` in FILE (line 2, column 1); known keys there: command, webhook",
+            "unknown key `notify.sms` in FILE (line 2, column 1); known keys there: command, webhook, secret_env, channels",
         ),
         (
             "budget.day.tokens = 1",
@@ -244,14 +244,48 @@ fn every_permission_is_taken() {
 
 #[test]
 fn values_of_keys_without_effect_are_checked_all_the_same() {
-    for (text, key) in [
-        ("defaults.max_parallel = \"x\"", "defaults.max_parallel"),
-        ("budget.day.usd = \"x\"", "budget.day.usd"),
-        ("notify.command = 1", "notify.command"),
-        ("notify.webhook = 1", "notify.webhook"),
+    let message = error("defaults.max_parallel = \"x\"");
+    assert!(message.starts_with("`defaults.max_parallel` cannot be "), "{message}");
+}
+
+#[test]
+fn settings_of_a_pool_are_refused_with_what_to_write() {
+    let user_error = |text: &str| error_of(&[user(text)]).replace("/home/config.toml", "FILE");
+    for (text, expected) in [
+        (
+            "caps.pool = 0",
+            "`caps.pool` cannot be `0` in FILE (line 1, column 13); write a whole number from 1, such as `2`",
+        ),
+        (
+            "caps.agnets.x = 1",
+            "unknown key `caps.agnets` in FILE (line 1, column 6); did you mean `caps.agents`?",
+        ),
+        (
+            "caps.labels = 1",
+            "`caps.labels` cannot be an integer in FILE (line 1, column 15); it holds other keys: write it as `[caps.labels]`",
+        ),
+        (
+            "budget.day.usd = \"x\"",
+            "`budget.day.usd` cannot be a string in FILE (line 1, column 18); write an amount of dollars from 0, such as `2.50`",
+        ),
+        (
+            "retention.free = \"2\"",
+            "`retention.free` cannot be `2` in FILE (line 1, column 18); write an amount with its unit, such as `\"500MB\"` or `\"2GB\"`",
+        ),
+        (
+            "server.listen = \"localhost\"",
+            "`server.listen` cannot be `localhost` in FILE (line 1, column 17); write an IP address with its port, such as `\"127.0.0.1:8689\"`",
+        ),
+        (
+            "notify.webhook = \"example.org/hush\"",
+            "`notify.webhook` cannot be this text in FILE (line 1, column 18); write an address such as `\"https://example.org/hook\"`",
+        ),
+        (
+            "notify.secret_env = \"1 2\"",
+            "`notify.secret_env` cannot be `1 2` in FILE (line 1, column 21); write the name of an environment variable, such as `\"DATABASE_URL\"`",
+        ),
     ] {
-        let message = error(text);
-        assert!(message.starts_with(&format!("`{key}` cannot be ")), "{message}");
+        assert_eq!(user_error(text), expected);
     }
 }
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use towline_config::{GoalFile, GoalOrigin, WorkspaceOverrides, read_goal_file};
-use towline_core::{BaselineMode, Budget, Check, CheckKind, Confirm, MicroUsd, Tokens, WorkspaceMode};
+use towline_config::{
+    GoalFile, GoalOrigin, NamedPrerequisite, WorkspaceSettings, fill_in_template, read_goal_file,
+};
+use towline_core::{BaselineMode, Budget, Check, CheckKind, Confirm, MicroUsd, Need, Tokens, WorkspaceMode};
 
 fn read(name: &str, text: &str) -> GoalFile {
     read_goal_file(Path::new(name), text).unwrap_or_else(|error| panic!("{error}"))
@@ -25,6 +27,10 @@ fn map(value: Value) -> BTreeMap<String, Value> {
 
 fn strings(items: &[&str]) -> Vec<String> {
     items.iter().map(|&item| item.to_owned()).collect()
+}
+
+fn after(goal: &str, need: Need) -> NamedPrerequisite {
+    NamedPrerequisite { goal: goal.to_owned(), need }
 }
 
 /// Every key that a goal may have, but for `prompt`.
@@ -46,8 +52,9 @@ red_first = true
 unprotect = ["tests/login.rs"]
 labels = ["login", "urgent"]
 template = true
-after = ["1a2b3c4d"]
-priority = 3
+after = ["1a2b3c4d", { goal = "schema.md", need = "merged" }, { goal = "5e" }]
+priority = -3
+touches = ["src/login/**"]
 
 [context]
 who = "Ada"
@@ -113,8 +120,9 @@ baseline: red
 unprotect: [tests/login.rs]
 labels: [login, urgent]
 template: true
-after: [1a2b3c4d]
-priority: 3
+after: [1a2b3c4d, {goal: schema.md, need: merged}, {goal: 5e}]
+priority: -3
+touches: [src/login/**]
 context: {who: Ada}
 metadata: {ticket: 7, when: 2026-11-15}
 origin: {channel: chat, thread: t-1, by: ada}
@@ -155,7 +163,7 @@ fn expected() -> GoalFile {
             kind: CheckKind::Command { run: "cargo test".to_owned(), stdout: None },
             timeout: Duration::from_secs(300),
         }]),
-        budget: Budget {
+        budget: Some(Budget {
             turns: Some(1),
             attempts: Some(2),
             wall: Some(Duration::from_secs(3 * 3600)),
@@ -163,10 +171,14 @@ fn expected() -> GoalFile {
             usd: Some(MicroUsd(500_000)),
             errors: Some(6),
             denials: Some(7),
-        },
+        }),
+        template: None,
+        after: vec![after("1a2b3c4d", Need::Done), after("schema.md", Need::Merged), after("5e", Need::Done)],
+        priority: Some(-3),
+        touches: strings(&["src/login/**"]),
         protect: Some(strings(&["tests/**"])),
         unprotect: strings(&["tests/login.rs"]),
-        workspace: WorkspaceOverrides {
+        workspace: WorkspaceSettings {
             mode: Some(WorkspaceMode::InPlace),
             base: Some("main".to_owned()),
             setup: Some(strings(&["npm ci"])),
@@ -192,14 +204,21 @@ fn expected() -> GoalFile {
 const BODY: &str = "\nHelp {{ who }}.\n\n{# left out #}Soon.\n";
 
 #[test]
+fn an_id_that_looks_like_a_number_needs_no_quotes() {
+    let file = read(
+        "goal.md",
+        "---\nafter: [12345678, 12e45678, {goal: 00000007}, {goal: 1e999999}]\n---\nDo it.\n",
+    );
+    let names = ["12345678", "12e45678", "00000007", "1e999999"];
+    assert_eq!(file.after, names.map(|name| after(name, Need::Done)));
+}
+
+#[test]
 fn all_three_ways_to_write_a_goal_give_the_same_goal() {
     let toml = read("goal.toml", &format!("prompt = '''{BODY}'''\n{TOML}"));
     let toml_front_matter = read("goal.md", &format!("+++{TOML}+++\n{BODY}"));
     let yaml_front_matter = read("goal.md", &format!("---{YAML}---\n{BODY}"));
-    for mut file in [toml, toml_front_matter, yaml_front_matter] {
-        let warned: Vec<String> = file.warnings.iter().map(|warning| warning.key.clone()).collect();
-        assert_eq!(warned, ["after", "priority"]);
-        file.warnings.clear();
+    for file in [toml, toml_front_matter, yaml_front_matter] {
         assert_eq!(file, expected());
     }
 }
@@ -218,15 +237,26 @@ fn markdown_without_front_matter_is_only_a_prompt() {
 }
 
 #[test]
-fn a_context_without_a_template_and_what_has_no_effect_yet_are_warned_about_by_name() {
-    let file = read("goal.md", "+++\npriority = 1\n[context]\na = 1\n+++\nDo {{ a }}.\n");
+fn a_context_without_a_template_is_warned_about_by_name() {
+    let file = read("goal.md", "+++\n[context]\na = 1\n+++\nDo {{ a }}.\n");
     let warnings: Vec<String> = file.warnings.iter().map(ToString::to_string).collect();
-    let expected = [
-        "`priority` is not used by this version; set in goal.md (line 2, column 1)",
-        "`context` has no effect without `template = true`; set in goal.md (line 3, column 2)",
-    ];
+    let expected = ["`context` has no effect without `template = true`; set in goal.md (line 2, column 2)"];
     assert_eq!(warnings, expected);
     assert_eq!(file.prompt.unwrap(), "Do {{ a }}.");
+}
+
+#[test]
+fn a_prompt_that_uses_prerequisites_is_filled_in_later_and_their_texts_are_data() {
+    let body = "{{ who }}: {% for p in prerequisites %}{{ p.id }} {{ p.summary }}{% endfor %}";
+    let file = read("goal.md", &format!("---\ntemplate: true\ncontext: {{who: Ada}}\n---\n{body}\n"));
+    assert_eq!(file.prompt.as_deref(), Some(body));
+    let mut context = file.template.unwrap();
+    assert_eq!(context, map(json!({"who": "Ada"})));
+    context.extend(map(json!({"prerequisites": [{"id": "1a", "summary": "{{ who }} {% raw %}"}]})));
+    assert_eq!(fill_in_template(body, &context).unwrap(), "Ada: 1a {{ who }} {% raw %}");
+    context.remove("prerequisites");
+    let refused = fill_in_template(body, &context).unwrap_err();
+    assert!(refused.contains("`prerequisites`") && refused.contains("line 1"), "{refused}");
 }
 
 /// The name and text of a goal's file, and its error.
@@ -266,6 +296,44 @@ const ERRORS: &[(&str, &str, &str)] = &[
         "---\nbudget:\n  day: {usd: 5}\n---\nDo it.\n",
         "unknown key `budget.day` in g.md (line 3, column 3); known keys there: turns, attempts, wall, tokens, usd, errors, \
              denials",
+    ),
+    (
+        "g.md",
+        "---\nafter: 1a2b3c4d\n---\nDo it.\n",
+        "`after` cannot be a string in g.md (line 2, column 8); write an array of goals, such as \
+         `[\"1a2b3c4d\", { goal = \"schema.md\", need = \"merged\" }]`",
+    ),
+    (
+        "g.toml",
+        "prompt = \"x\"\nafter = [{ gaol = \"a\" }]",
+        "`after` cannot be a table with `gaol` in g.toml (line 2, column 12); known keys there: goal, need; did you mean `goal`?",
+    ),
+    (
+        "g.toml",
+        "prompt = \"x\"\nafter = [{ need = \"done\" }]",
+        "`after` cannot be a table without `goal` in g.toml (line 2, column 10); name the goal, such as \
+         `{ goal = \"1a2b3c4d\", need = \"merged\" }`",
+    ),
+    (
+        "g.toml",
+        "prompt = \"x\"\nafter = [{ goal = \"a\", need = \"merge\" }]",
+        "`after` cannot be `merge` in g.toml (line 2, column 31); use one of done, merged; did you mean `merged`?",
+    ),
+    (
+        "g.md",
+        "---\npriority: 5000\n---\nDo it.\n",
+        "`priority` cannot be `5000` in g.md (line 2, column 11); write a whole number from -1000 to 1000, such as `1`",
+    ),
+    (
+        "g.md",
+        "---\ntemplate: true\n---\n{% for p in prerequisites %}{{ p.sumary }}{% endfor %}\n",
+        "the prompt's template uses `p.sumary`, which is not in `context` (line 1 of the prompt) in g.md \
+         (line 4, column 1); add it to `context` (it has prerequisites)",
+    ),
+    (
+        "g.md",
+        "---\ntemplate: true\ncontext: {prerequisites: 1}\n---\n{{ prerequisites }}\n",
+        "`context` has a value `prerequisites`, which Towline fills in in g.md (line 3, column 1); give it another name",
     ),
     (
         "g.md",

@@ -5,8 +5,8 @@ mod support;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use support::{environment, error_of, flags, loaded, repository, repository_name, user};
-use towline_config::{Layer, LayerContent, LayerName, Loaded, load, resolve_agent};
+use support::{FILE, environment, error, error_of, flags, loaded, repository, repository_name, user};
+use towline_config::{Layer, LayerContent, LayerName, Loaded, SharedBudgets, load, resolve_agent};
 use towline_core::{Budget, MicroUsd, WorkspaceMode};
 
 fn model(loaded: &Loaded) -> Option<&str> {
@@ -33,18 +33,51 @@ fn each_layer_wins_over_those_before_it_and_sources_show_which_did() {
 }
 
 #[test]
-fn a_repository_cannot_set_how_long_the_logs_of_all_projects_stay() {
-    let days = |days: u64| Duration::from_secs(days * 24 * 3_600);
-    let theirs = || repository("[retention]\nlogs = \"0s\"");
-    let loaded = load(&[user("retention.logs = \"8d\""), theirs()]).expect("loads");
-    assert_eq!((loaded.config.retention, &loaded.sources["retention.logs"]), (days(8), &user("").name));
-    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
-    let expected = "`retention.logs` has no effect in a repository's file, as it is about all your projects: set it in \
-                    your own configuration; found in /repo/towline.toml (line 2, column 1)";
-    assert_eq!(warnings, [expected]);
-    let ours = environment(&[("TOWLINE_SET_retention__logs", "9d")]);
-    assert_eq!(load(&[theirs(), ours]).expect("loads").config.retention, days(9));
-    assert_eq!(load(&[theirs()]).expect("loads").config.retention, days(30));
+fn a_repository_cannot_set_what_is_about_all_projects() {
+    let expected = "`retention.logs` cannot be set in /repo/towline.toml (line 2, column 1); it is about all your projects, \
+                    not about one repository: put it into your own file, usually ~/.config/towline/config.toml";
+    assert_eq!(error("[retention]\nlogs = \"0s\""), expected);
+    for (key, value) in [
+        ("retention.free", "\"1GB\""),
+        ("budget.day.usd", "1"),
+        ("budget.pool.usd", "1"),
+        ("caps.pool", "1"),
+        ("caps.project", "1"),
+        ("caps.agents.codex", "1"),
+        ("caps.accounts.main", "1"),
+        ("caps.labels.database", "1"),
+        ("server.listen", "\"0.0.0.0:1\""),
+        ("server.hosts", "[\"a\"]"),
+        ("notify.command", "\"true\""),
+        ("notify.webhook", "\"https://example.org\""),
+        ("notify.secret_env", "\"A\""),
+        ("notify.channels.chat.command", "\"true\""),
+        ("notify.channels.chat.webhook", "\"https://example.org\""),
+    ] {
+        let message = error(&format!("{key} = {value}"));
+        assert!(
+            message.starts_with(&format!("`{key}` cannot be set in {FILE} (line 1, column ")),
+            "{message}"
+        );
+        let ours = [
+            environment(&[(&format!("TOWLINE_SET_{}", key.replace('.', "__")), value)]),
+            flags(&[(key, value)]),
+            user(&format!("{key} = {value}")),
+        ];
+        for layer in ours {
+            let name = layer.name.clone();
+            let loaded = load(&[layer]).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!((&loaded.sources[key], loaded.warnings), (&name, vec![]));
+        }
+    }
+}
+
+#[test]
+fn a_repository_may_limit_what_its_own_goals_spend_in_a_day() {
+    let loaded =
+        load(&[user("budget.project.usd = 5"), repository("budget.project.usd = 2.5")]).expect("loads");
+    let expected = SharedBudgets { project: Some(MicroUsd(2_500_000)), ..SharedBudgets::default() };
+    assert_eq!((loaded.config.shared_budgets, loaded.warnings), (expected, vec![]));
 }
 
 #[test]
@@ -155,7 +188,7 @@ fn wrong_single_settings_are_refused_by_their_layer() {
         (
             flags(&[("", "5")]),
             "unknown key `\"\"` in the command line; \
-             known keys there: budget, checks, protect, workspace, defaults, baseline, retention, agents, prices, notify",
+             known keys there: budget, checks, protect, workspace, defaults, caps, server, baseline, retention, agents, prices, notify",
         ),
     ] {
         assert_eq!(error_of(&[layer]), expected);
@@ -174,7 +207,7 @@ fn where_the_agent_works_is_the_last_word_of_the_layers() {
     let above = repository("workspace.mode = \"worktree\"");
     let modes = [vec![], vec![below()], vec![below(), above]]
         .map(|layers| load(&layers).unwrap_or_else(|error| panic!("{error}")).config.workspace.mode);
-    assert_eq!(modes, [WorkspaceMode::Clone, WorkspaceMode::InPlace, WorkspaceMode::Clone]);
+    assert_eq!(modes, [WorkspaceMode::Clone, WorkspaceMode::InPlace, WorkspaceMode::Clone].map(Some));
 }
 
 #[test]

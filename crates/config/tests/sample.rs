@@ -5,14 +5,17 @@ mod support;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use support::{at, flags, repository, repository_name, user};
+use support::{flags, repository, user};
 use towline_agent::{
     AgentSettings, ApiSettings, CliSettings, Fetch, Kind, McpServer, OpenaiApi, Permission, Provider,
 };
-use towline_config::{Config, LayerName, Warning, WarningKind, WorkspaceConfig, load};
+use towline_config::{
+    Channel, Config, LayerName, NotifySettings, ServerSettings, SharedBudgets, Warning, WorkspaceSettings,
+    load,
+};
 use towline_core::{
-    AgentName, BaselineMode, Budget, Check, CheckKind, Confirm, MicroUsd, Price, SessionLimits, Timeouts,
-    Tokens, WorkspaceMode,
+    AgentName, BaselineMode, Budget, Caps, Check, CheckKind, Confirm, MicroUsd, Price, SessionLimits,
+    Timeouts, Tokens, WorkspaceMode,
 };
 
 const SAMPLE: &str = include_str!("sample.toml");
@@ -128,19 +131,42 @@ fn sample_config() -> Config {
             timeout: Duration::from_secs(1_800),
         }],
         protect: strings(&["tests/**", "towline.toml"]),
-        workspace: WorkspaceConfig {
-            mode: WorkspaceMode::Clone,
-            base: "HEAD".to_owned(),
-            setup: strings(&["npm ci"]),
-            copy: strings(&[".env"]),
-            generated: strings(&["src/schema.rs"]),
-            pass_env: strings(&["DATABASE_URL"]),
-            warm: strings(&["node_modules"]),
-            confirm: Confirm::Clean,
+        workspace: WorkspaceSettings {
+            mode: Some(WorkspaceMode::Clone),
+            base: Some("HEAD".to_owned()),
+            setup: Some(strings(&["npm ci"])),
+            copy: Some(strings(&[".env"])),
+            generated: Some(strings(&["src/schema.rs"])),
+            pass_env: Some(strings(&["DATABASE_URL"])),
+            warm: Some(strings(&["node_modules"])),
+            confirm: Some(Confirm::Clean),
         },
         retention: Duration::from_secs(30 * 24 * 3_600),
-        // Only the user's own file can set it, and the sample is a repository's.
-        notify: None,
+        free_space: 2_000_000_000,
+        caps: Caps {
+            pool: 4,
+            project: Some(2),
+            agents: BTreeMap::from([(AgentName::new("codex"), 1)]),
+            accounts: BTreeMap::from([("anthropic-main".to_owned(), 3)]),
+            labels: BTreeMap::from([("database".to_owned(), 1)]),
+        },
+        shared_budgets: SharedBudgets {
+            day: Some(MicroUsd(50_000_000)),
+            project: Some(MicroUsd(20_000_000)),
+            pool: Some(MicroUsd(500_000_000)),
+        },
+        server: ServerSettings::default(),
+        notify: NotifySettings {
+            all: Channel {
+                command: Some("notify-send Towline \"$TOWLINE_TEXT\"".to_owned()),
+                webhook: Some("https://example.org/hook".to_owned()),
+            },
+            secret_env: Some("HOOK_SECRET".to_owned()),
+            channels: BTreeMap::from([(
+                "slack".to_owned(),
+                Channel { command: None, webhook: Some("https://example.org/slack".to_owned()) },
+            )]),
+        },
         agents: default_agents()
             .into_iter()
             .chain([("claude".to_owned(), sample_agent()), ("local".to_owned(), local_agent())])
@@ -151,26 +177,17 @@ fn sample_config() -> Config {
 
 #[test]
 fn every_key_of_the_sample_arrives() {
-    let loaded = load(&[repository(SAMPLE), flags(&[("defaults.agents", "[\"claude\"]")])]).expect("loads");
+    let loaded = load(&[user(SAMPLE), flags(&[("defaults.agents", "[\"claude\"]")])]).expect("loads");
     assert_eq!(loaded.config, sample_config());
 }
 
 #[test]
 fn every_key_of_the_sample_without_effect_is_warned_of_by_name_and_place() {
-    let loaded = load(&[repository(SAMPLE), flags(&[("defaults.agents", "[\"claude\"]")])]).expect("loads");
-    let unused =
-        |key: &str, line| Warning { key: key.to_owned(), place: at(line, 1), kind: WarningKind::Unused };
-    let expected = vec![
-        unused("budget.day.usd", 16),
-        unused("defaults.max_parallel", 3),
-        Warning { kind: WarningKind::UserOnly, ..unused("notify.command", 82) },
-        unused("notify.webhook", 83),
-    ];
-    assert_eq!(loaded.warnings, expected);
+    let loaded = load(&[user(SAMPLE), flags(&[("defaults.agents", "[\"claude\"]")])]).expect("loads");
     let warnings = loaded.warnings.iter().map(Warning::to_string).collect::<Vec<_>>();
     assert_eq!(
-        warnings[3],
-        "`notify.webhook` is not used by this version; set in /repo/towline.toml (line 83, column 1)"
+        warnings,
+        ["`defaults.max_parallel` is not used by this version; set in /home/config.toml (line 3, column 1)"]
     );
 }
 
@@ -181,20 +198,24 @@ fn every_key_changes_what_it_is_for() {
         checks = [{ run = "true", timeout = "1m", stdout = "x" }]
         protect.paths = ["a"]
         workspace = { mode = "worktree", base = "main", setup = ["b"], copy = ["c"], generated = ["d/**"], pass_env = ["_E1"], warm = ["./f/", "g//h"], confirm = "never" }
-        retention.logs = "8d"
-        notify.command = "o"
+        retention = { logs = "8d", free = "500MB" }
+        notify = { command = "o", webhook = "http://q", secret_env = "R", channels.s = { command = "t", webhook = "https://u" } }
+        server = { listen = "[::1]:1", hosts = ["v"] }
+        caps = { pool = 1, project = 2, agents.one = 3, accounts.w = 4, labels.x = 5 }
+        budget.day.usd = 6
+        budget.project.usd = 7
+        budget.pool.usd = 8
+        budget.turns = 1
+        budget.attempts = 2
+        budget.wall = "3s"
+        budget.tokens = 4
+        budget.usd = 5
+        budget.errors = 6
+        budget.denials = 7
         baseline.mode = "off"
         [defaults]
         agents = ["one", "claude"]
         briefing = false
-        [budget]
-        turns = 1
-        attempts = 2
-        wall = "3s"
-        tokens = 4
-        usd = 5
-        errors = 6
-        denials = 7
         [agents.one]
         kind = "script"
         command = ["d", "e"]
@@ -270,18 +291,39 @@ fn every_key_changes_what_it_is_for() {
             timeout: Duration::from_secs(60),
         }],
         protect: strings(&["a"]),
-        workspace: WorkspaceConfig {
-            mode: WorkspaceMode::Clone,
-            base: "main".to_owned(),
-            setup: strings(&["b"]),
-            copy: strings(&["c"]),
-            generated: strings(&["d/**"]),
-            pass_env: strings(&["_E1"]),
-            warm: strings(&["f", "g/h"]),
-            confirm: Confirm::Never,
+        workspace: WorkspaceSettings {
+            mode: Some(WorkspaceMode::Clone),
+            base: Some("main".to_owned()),
+            setup: Some(strings(&["b"])),
+            copy: Some(strings(&["c"])),
+            generated: Some(strings(&["d/**"])),
+            pass_env: Some(strings(&["_E1"])),
+            warm: Some(strings(&["f", "g/h"])),
+            confirm: Some(Confirm::Never),
         },
         retention: Duration::from_secs(8 * 24 * 3_600),
-        notify: Some("o".to_owned()),
+        free_space: 500_000_000,
+        caps: Caps {
+            pool: 1,
+            project: Some(2),
+            agents: BTreeMap::from([(AgentName::new("one"), 3)]),
+            accounts: BTreeMap::from([("w".to_owned(), 4)]),
+            labels: BTreeMap::from([("x".to_owned(), 5)]),
+        },
+        shared_budgets: SharedBudgets {
+            day: Some(MicroUsd(6_000_000)),
+            project: Some(MicroUsd(7_000_000)),
+            pool: Some(MicroUsd(8_000_000)),
+        },
+        server: ServerSettings { listen: "[::1]:1".parse().expect("address"), hosts: strings(&["v"]) },
+        notify: NotifySettings {
+            all: Channel { command: Some("o".to_owned()), webhook: Some("http://q".to_owned()) },
+            secret_env: Some("R".to_owned()),
+            channels: BTreeMap::from([(
+                "s".to_owned(),
+                Channel { command: Some("t".to_owned()), webhook: Some("https://u".to_owned()) },
+            )]),
+        },
         agents: default_agents().into_iter().chain([("one".to_owned(), one)]).collect(),
     };
     let loaded = load(&[user(text)]).expect("loads");
@@ -309,18 +351,22 @@ fn without_any_layer_the_defaults_hold() {
         budget: Budget::default(),
         checks: vec![],
         protect: vec![],
-        workspace: WorkspaceConfig {
-            mode: WorkspaceMode::Clone,
-            base: "HEAD".to_owned(),
-            setup: vec![],
-            copy: vec![],
-            generated: vec![],
-            pass_env: vec![],
-            warm: vec![],
-            confirm: Confirm::Clean,
+        workspace: WorkspaceSettings {
+            mode: Some(WorkspaceMode::Clone),
+            base: Some("HEAD".to_owned()),
+            setup: None,
+            copy: None,
+            generated: None,
+            pass_env: None,
+            warm: None,
+            confirm: None,
         },
         retention: Duration::from_secs(30 * 24 * 3_600),
-        notify: None,
+        free_space: 2_000_000_000,
+        caps: Caps::default(),
+        shared_budgets: SharedBudgets::default(),
+        server: ServerSettings::default(),
+        notify: NotifySettings::default(),
         agents: default_agents(),
     };
     let of_agents = default_agents().into_keys().flat_map(|name| {
@@ -342,9 +388,12 @@ fn without_any_layer_the_defaults_hold() {
         "budget.attempts",
         "budget.denials",
         "budget.errors",
+        "caps.pool",
         "defaults.agents",
         "defaults.briefing",
+        "retention.free",
         "retention.logs",
+        "server.listen",
         "workspace.base",
         "workspace.mode",
     ];
@@ -356,13 +405,13 @@ fn without_any_layer_the_defaults_hold() {
 
 #[test]
 fn the_sources_of_the_sample_name_its_file() {
-    let loaded = load(&[repository(SAMPLE), flags(&[("defaults.agents", "[\"claude\"]")])]).expect("loads");
+    let loaded = load(&[user(SAMPLE), flags(&[("defaults.agents", "[\"claude\"]")])]).expect("loads");
     let by = |layer: &LayerName| {
         let of_layer = loaded.sources.iter().filter(|(_, source)| *source == layer);
         of_layer.map(|(key, _)| key.as_str()).collect::<Vec<_>>()
     };
     assert_eq!(by(&LayerName::Flags), ["defaults.agents"]);
-    let of_file = by(&repository_name());
+    let of_file = by(&user("").name);
     for key in ["checks", "agents.claude.env.ANTHROPIC_BASE_URL", "agents.claude.mcp.docs.command"] {
         assert!(of_file.contains(&key), "{key} is not in {of_file:?}");
     }

@@ -3,7 +3,10 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentEvent, AgentName, End, Event, GoalState, LimitStatus, Phase};
+use crate::{
+    AgentEvent, AgentName, End, EndKind, EscalationReason, Event, Goal, GoalState, LimitStatus, Phase,
+    Unavailable,
+};
 
 /// An account as it was last seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +35,8 @@ pub enum AccountStatus {
     },
     /// Its credentials are refused.
     Closed,
+    /// The operator opened it again: the next attempt shows whether it can be used.
+    Trial,
 }
 
 impl AccountStatus {
@@ -42,19 +47,31 @@ impl AccountStatus {
                 LimitStatus::Rejected => Self::Limited { until: limit.resets_at, guessed: false },
                 LimitStatus::Allowed | LimitStatus::Warning => Self::Open,
             }),
-            Event::AttemptEnded { end: End::RateLimited { until: Some(until) }, .. } => {
-                Some(Self::Limited { until: Some(*until), guessed: false })
-            }
-            Event::AttemptEnded { end: End::RateLimited { until: None }, .. } => {
-                let until = match &state.phase {
+            Event::AttemptEnded { end: End::RateLimited { until: announced }, .. } => {
+                let guess = || match &state.phase {
                     Phase::Limited { until, .. } => Some(*until),
-                    _ => state.unavailable.get(agent).and_then(|unavailable| unavailable.until),
+                    _ => state.unavailable.get(agent)?.until,
                 };
-                Some(Self::Limited { until, guessed: true })
+                Some(Self::Limited { until: announced.or_else(guess), guessed: announced.is_none() })
             }
             Event::AttemptEnded { end: End::Auth { .. }, .. } => Some(Self::Closed),
             Event::AttemptEnded { end, .. } if !end.is_bad() => Some(Self::Open),
             _ => None,
         }
+    }
+}
+
+impl GoalState {
+    /// Whether the goal cannot go on because of this account: it waits for its limit, or its credentials were refused.
+    pub fn waits_for_account(&self, goal: &Goal, account: &str) -> bool {
+        let waits = matches!(
+            self.phase,
+            Phase::Limited { .. } | Phase::Escalated { reason: EscalationReason::Auth { .. } }
+        );
+        let is_of_account = |(agent, unavailable): (&AgentName, &Unavailable)| {
+            let ends = [EndKind::RateLimited.name(), EndKind::Auth.name()];
+            goal.account_of(agent) == account && ends.contains(&unavailable.end.as_str())
+        };
+        waits && self.unavailable.iter().any(is_of_account)
     }
 }

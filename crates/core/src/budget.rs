@@ -30,15 +30,7 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self {
-            turns: None,
-            attempts: Some(10),
-            wall: None,
-            tokens: None,
-            usd: None,
-            errors: Some(5),
-            denials: Some(5),
-        }
+        Self { attempts: Some(10), errors: Some(5), denials: Some(5), ..Self::NONE }
     }
 }
 
@@ -68,35 +60,38 @@ impl Budget {
         }
     }
 
+    /// The limit of an axis in its own unit: seconds for `wall`, micro-dollars for `usd`.
+    pub fn limit(&self, axis: Axis) -> Option<u64> {
+        match axis {
+            Axis::Turns => self.turns,
+            Axis::Attempts => self.attempts,
+            Axis::Wall => self.wall.map(|wall| wall.as_secs()),
+            Axis::Tokens => self.tokens.map(|tokens| tokens.0),
+            Axis::Usd => self.usd.map(|usd| usd.0),
+            Axis::Errors => self.errors,
+            Axis::Denials => self.denials,
+        }
+    }
+
     /// The first axis that lets nothing begin, because its limit is nothing.
     pub fn nothing(&self) -> Option<Axis> {
-        let Self { turns, attempts, wall, tokens, usd, errors, denials } = self;
-        let limits = [
-            (Axis::Turns, *turns),
-            (Axis::Attempts, *attempts),
-            (Axis::Wall, wall.map(|wall| wall.as_secs())),
-            (Axis::Tokens, tokens.map(|tokens| tokens.0)),
-            (Axis::Usd, usd.map(|usd| usd.0)),
-            (Axis::Errors, *errors),
-            (Axis::Denials, *denials),
-        ];
-        limits.into_iter().find_map(|(axis, limit)| (limit == Some(0)).then_some(axis))
+        Axis::ALL.into_iter().find(|axis| self.limit(*axis) == Some(0))
     }
 
     /// Applies a change as a retry asks for it. Adding to an axis without a limit leaves it without one.
     pub fn apply(&mut self, change: &BudgetChange) {
-        let value = |old: Option<u64>| match change.amount {
+        let limit = match change.amount {
             Amount::Set(value) => Some(value),
-            Amount::Add(more) => old.map(|old| old.saturating_add(more)),
+            Amount::Add(more) => self.limit(change.axis).map(|old| old.saturating_add(more)),
         };
         match change.axis {
-            Axis::Turns => self.turns = value(self.turns),
-            Axis::Attempts => self.attempts = value(self.attempts),
-            Axis::Wall => self.wall = value(self.wall.map(|wall| wall.as_secs())).map(Duration::from_secs),
-            Axis::Tokens => self.tokens = value(self.tokens.map(|tokens| tokens.0)).map(Tokens),
-            Axis::Usd => self.usd = value(self.usd.map(|usd| usd.0)).map(MicroUsd),
-            Axis::Errors => self.errors = value(self.errors),
-            Axis::Denials => self.denials = value(self.denials),
+            Axis::Turns => self.turns = limit,
+            Axis::Attempts => self.attempts = limit,
+            Axis::Wall => self.wall = limit.map(Duration::from_secs),
+            Axis::Tokens => self.tokens = limit.map(Tokens),
+            Axis::Usd => self.usd = limit.map(MicroUsd),
+            Axis::Errors => self.errors = limit,
+            Axis::Denials => self.denials = limit,
         }
     }
 }
@@ -104,24 +99,18 @@ impl Budget {
 impl GoalState {
     /// A budget that is spent, in words, with what was used where that can be more.
     pub fn spent_budget(&self, axis: Axis) -> Option<String> {
-        let (limits, usage) = (&self.budget, self.usage());
-        let counted = |limit: Option<u64>, what: &str| {
-            limit.map(|limit| format!("{limit} {what}{}", if limit == 1 { "" } else { "s" }))
+        let limit = self.budget.limit(axis)?;
+        let counted = |what: &str| format!("{limit} {what}{}", if limit == 1 { "" } else { "s" });
+        let spent = match axis {
+            Axis::Turns => format!("{} spent", counted("turn")),
+            Axis::Attempts => format!("{} spent", counted("attempt")),
+            Axis::Wall => format!("{} spent", show_duration(self.budget.wall?)),
+            Axis::Tokens => format!("{} spent ({})", counted("token"), self.usage().tokens()),
+            Axis::Usd => format!("{} spent ({})", MicroUsd(limit), self.usage().spent()),
+            Axis::Errors => format!("{} in a row spent", counted("error")),
+            Axis::Denials => format!("{} in a row spent", counted("denial")),
         };
-        let in_row = |limit, what| counted(limit, what).map(|counted| format!("{counted} in a row"));
-        let (limit, used) = match axis {
-            Axis::Turns => (counted(limits.turns, "turn"), None),
-            Axis::Attempts => (counted(limits.attempts, "attempt"), None),
-            Axis::Wall => (limits.wall.map(show_duration), None),
-            Axis::Tokens => {
-                (counted(limits.tokens.map(|limit| limit.0), "token"), Some(usage.tokens().to_string()))
-            }
-            Axis::Usd => (limits.usd.map(|limit| limit.to_string()), Some(usage.spent().to_string())),
-            Axis::Errors => (in_row(limits.errors, "error"), None),
-            Axis::Denials => (in_row(limits.denials, "denial"), None),
-        };
-        let used = used.map(|used| format!(" ({used})")).unwrap_or_default();
-        Some(format!("budget of {} spent{used}", limit?))
+        Some(format!("budget of {spent}"))
     }
 
     /// What follows the name of this phase of the goal on screens.
@@ -265,6 +254,7 @@ impl fmt::Display for BudgetChange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::{at, fresh_attempt, goal};
 
     #[test]
     fn changes_are_read_in_the_unit_of_their_axis() {
@@ -294,21 +284,14 @@ mod tests {
 
     #[test]
     fn a_spent_budget_is_shown_with_its_amounts() {
-        let mut state = GoalState::new(&crate::fixtures::goal());
+        let mut state = GoalState::new(&goal());
         state.budget = Budget::NONE;
         assert_eq!(state.spent_budget(Axis::Usd), None);
         for change in ["usd=0.05", "tokens=50", "wall=4h", "attempts=3", "errors=5"] {
             state.budget.apply(&change.parse().expect(change));
         }
-        let mut attempt = crate::Attempt::begun(
-            crate::fixtures::goal().id,
-            crate::AttemptNo::FIRST,
-            crate::AgentName::new("a"),
-            None,
-            jiff::Timestamp::UNIX_EPOCH,
-        );
-        attempt.usage = crate::Usage { input: Tokens(61), cost: MicroUsd(60_000), ..Default::default() };
-        state.attempts.push(attempt);
+        let usage = crate::Usage { input: Tokens(61), cost: MicroUsd(60_000), ..Default::default() };
+        state.attempts.push(crate::Attempt { usage, ..fresh_attempt(1, at(0)) });
         let failed = |axis| Phase::Failed { reason: crate::FailureReason::Budget { axis } };
         for (axis, words) in [
             (Axis::Usd, "budget of $0.05 spent ($0.06)"),

@@ -36,7 +36,7 @@ impl Goal {
 
     /// The title as one line of a commit.
     pub fn subject(&self) -> String {
-        let title: String = plain(&self.title).split_whitespace().collect::<Vec<_>>().join(" ");
+        let title = one_line(&self.title);
         match title.char_indices().nth(LONGEST_SUBJECT) {
             _ if title.is_empty() => format!("Goal {}", self.id.short()),
             Some((end, _)) => format!("{}…", title[..end].trim_end()),

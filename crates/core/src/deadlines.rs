@@ -177,11 +177,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{SessionId, SessionStarted, ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop};
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(1_800_000_000 + second).expect("in range")
-    }
+    use crate::fixtures::{at, session_started, tool, turn_end};
+    use crate::{ToolStatus, TurnStop};
 
     fn deadlines() -> Deadlines {
         let limits = Timeouts {
@@ -190,171 +187,6 @@ mod tests {
             turn: Duration::from_secs(3_600),
         };
         Deadlines::start(limits, at(0))
-    }
-
-    fn session() -> AgentEvent {
-        AgentEvent::SessionStarted(SessionStarted {
-            native_id: SessionId::new("s"),
-            resumed: false,
-            model: None,
-            agent_version: None,
-        })
-    }
-
-    fn tool(status: ToolStatus) -> AgentEvent {
-        AgentEvent::Tool(ToolUse {
-            id: "t".into(),
-            tool: ToolKind::Execute,
-            name: "Bash".into(),
-            title: "sleep".into(),
-            status,
-            input: None,
-            output: None,
-            exit_code: None,
-            paths: vec![],
-        })
-    }
-
-    fn turn_ended() -> AgentEvent {
-        AgentEvent::TurnEnded(TurnEnd {
-            stop: TurnStop::Done,
-            text: String::new(),
-            structured: None,
-            inner_turns: None,
-            reported_cost: None,
-        })
-    }
-
-    /// A pause of 100 seconds.
-    fn retrying() -> AgentEvent {
-        AgentEvent::Retrying { status: Some(500), attempt: 1, delay_ms: 100_000, error: String::new() }
-    }
-
-    #[test]
-    fn the_startup_timeout_runs_until_there_is_a_session() {
-        let mut deadlines = deadlines();
-        assert_eq!(deadlines.next(), (at(60), Timeout::Startup));
-        deadlines.saw(&session(), at(5));
-        assert_eq!(deadlines.next(), (at(605), Timeout::Idle));
-    }
-
-    #[test]
-    fn an_agent_in_a_turn_has_started_even_if_it_never_names_its_session() {
-        let mut deadlines = deadlines();
-        deadlines.saw(&AgentEvent::TurnStarted, at(1));
-        assert_eq!(deadlines.next(), (at(601), Timeout::Idle));
-    }
-
-    #[test]
-    fn a_running_tool_is_not_idleness_but_the_turn_timeout_still_runs() {
-        let mut deadlines = deadlines();
-        deadlines.saw(&session(), at(5));
-        deadlines.saw(&tool(ToolStatus::Running), at(10));
-        assert_eq!(deadlines.next(), (at(3_600), Timeout::Turn));
-        deadlines.saw(&tool(ToolStatus::Ok), at(2_000));
-        assert_eq!(deadlines.next(), (at(2_600), Timeout::Idle));
-    }
-
-    #[test]
-    fn output_without_a_meaning_is_a_sign_of_life() {
-        let mut deadlines = deadlines();
-        deadlines.saw(&session(), at(5));
-        deadlines.heard(at(100));
-        assert_eq!(deadlines.next(), (at(700), Timeout::Idle));
-    }
-
-    #[test]
-    fn an_announced_retry_moves_the_idle_timeout() {
-        let mut deadlines = deadlines();
-        deadlines.saw(&session(), at(5));
-        deadlines.saw(&retrying(), at(10));
-        assert_eq!(deadlines.next(), (at(710), Timeout::Idle));
-    }
-
-    #[test]
-    fn a_pause_that_ended_early_counts_no_longer() {
-        let mut deadlines = deadlines();
-        deadlines.saw(&session(), at(5));
-        deadlines.saw(&retrying(), at(10));
-        deadlines.saw(&AgentEvent::TurnStarted, at(20));
-        assert_eq!(deadlines.next(), (at(620), Timeout::Idle));
-    }
-
-    #[test]
-    fn a_tool_whose_end_was_never_reported_ends_with_its_turn() {
-        let mut deadlines = deadlines();
-        deadlines.saw(&session(), at(5));
-        deadlines.saw(&tool(ToolStatus::Running), at(10));
-        deadlines.saw(&turn_ended(), at(20));
-        assert_eq!(deadlines.next(), (at(620), Timeout::Idle));
-    }
-
-    #[test]
-    fn while_the_agent_waits_for_an_answer_only_that_timeout_runs() {
-        let mut deadlines = deadlines();
-        deadlines.saw(&session(), at(5));
-        deadlines.waiting(at(100));
-        assert_eq!(deadlines.next(), (at(700), Timeout::Answer));
-        deadlines.waiting(at(3_500));
-        assert_eq!(deadlines.next(), (at(700), Timeout::Answer));
-    }
-
-    #[test]
-    fn an_answer_starts_the_idle_timeout_anew_and_gives_the_turn_its_time_back() {
-        let mut deadlines = deadlines();
-        deadlines.saw(&session(), at(5));
-        deadlines.waiting(at(100));
-        deadlines.answered(at(600));
-        assert_eq!(deadlines.next(), (at(1_200), Timeout::Idle));
-        deadlines.heard(at(4_000));
-        assert_eq!(deadlines.next(), (at(4_100), Timeout::Turn));
-        deadlines.waiting(at(4_010));
-        deadlines.answered(at(4_020));
-        assert_eq!(deadlines.next(), (at(4_110), Timeout::Turn));
-    }
-
-    #[test]
-    fn a_wait_lasts_until_the_last_of_several_requests_is_answered_and_is_counted_once() {
-        let mut deadlines = deadlines();
-        deadlines.saw(&session(), at(5));
-        deadlines.waiting(at(100));
-        deadlines.waiting(at(200));
-        deadlines.answered(at(300));
-        assert_eq!(deadlines.next(), (at(800), Timeout::Answer));
-        deadlines.answered(at(400));
-        assert_eq!(deadlines.next(), (at(1_000), Timeout::Idle));
-        deadlines.heard(at(3_800));
-        assert_eq!(deadlines.next(), (at(3_900), Timeout::Turn));
-    }
-
-    #[test]
-    fn an_answer_to_nothing_changes_nothing() {
-        let mut deadlines = deadlines();
-        deadlines.saw(&session(), at(5));
-        deadlines.answered(at(100));
-        assert_eq!(deadlines.next(), (at(605), Timeout::Idle));
-        deadlines.waiting(at(200));
-        assert_eq!(deadlines.next(), (at(800), Timeout::Answer));
-    }
-
-    #[test]
-    fn a_request_before_the_session_holds_the_startup_timeout_as_well() {
-        let mut deadlines = deadlines();
-        deadlines.waiting(at(10));
-        assert_eq!(deadlines.next(), (at(610), Timeout::Answer));
-        deadlines.answered(at(110));
-        assert_eq!(deadlines.next(), (at(160), Timeout::Startup));
-    }
-
-    #[test]
-    fn a_request_that_was_never_answered_ends_with_its_turn() {
-        let mut deadlines = deadlines();
-        deadlines.saw(&session(), at(5));
-        deadlines.waiting(at(100));
-        deadlines.saw(&turn_ended(), at(150));
-        assert_eq!(deadlines.next(), (at(750), Timeout::Idle));
-        deadlines.heard(at(3_600));
-        assert_eq!(deadlines.next(), (at(3_650), Timeout::Turn));
     }
 
     /// What may happen to an attempt, each a second or more after the one before.
@@ -366,6 +198,24 @@ mod tests {
         Answer,
     }
 
+    fn session() -> Sign {
+        Sign::Event(session_started("s", false))
+    }
+
+    fn tool_is(status: ToolStatus) -> Sign {
+        Sign::Event(tool("t", status))
+    }
+
+    fn turn_ended() -> Sign {
+        Sign::Event(AgentEvent::TurnEnded(turn_end(TurnStop::Done, "")))
+    }
+
+    /// A pause of 100 seconds.
+    fn retrying() -> Sign {
+        let error = String::new();
+        Sign::Event(AgentEvent::Retrying { status: Some(500), attempt: 1, delay_ms: 100_000, error })
+    }
+
     fn apply(deadlines: &mut Deadlines, sign: &Sign, now: Timestamp) {
         match sign {
             Sign::Raw => deadlines.heard(now),
@@ -375,14 +225,104 @@ mod tests {
         }
     }
 
+    /// What happens at which second, and the deadline after it.
+    type Row = (i64, Sign, (i64, Timeout));
+
+    #[track_caller]
+    fn assert_deadlines(rows: &[Row]) {
+        let mut deadlines = deadlines();
+        for (second, sign, (due, timeout)) in rows {
+            apply(&mut deadlines, sign, at(*second));
+            assert_eq!(deadlines.next(), (at(*due), *timeout), "{sign:?} at {second}");
+        }
+    }
+
+    #[test]
+    fn the_startup_timeout_runs_until_there_is_a_session_or_a_turn() {
+        assert_eq!(deadlines().next(), (at(60), Timeout::Startup));
+        assert_deadlines(&[(5, session(), (605, Timeout::Idle))]);
+        assert_deadlines(&[(1, Sign::Event(AgentEvent::TurnStarted), (601, Timeout::Idle))]);
+    }
+
+    #[test]
+    fn a_running_tool_is_not_idleness_but_the_turn_timeout_still_runs() {
+        let running = || (10, tool_is(ToolStatus::Running), (3_600, Timeout::Turn));
+        let begun = || (5, session(), (605, Timeout::Idle));
+        assert_deadlines(&[begun(), running(), (2_000, tool_is(ToolStatus::Ok), (2_600, Timeout::Idle))]);
+        // A tool whose end was never reported ends with its turn.
+        assert_deadlines(&[begun(), running(), (20, turn_ended(), (620, Timeout::Idle))]);
+    }
+
+    #[test]
+    fn output_without_a_meaning_and_an_announced_retry_move_the_idle_timeout() {
+        let begun = || (5, session(), (605, Timeout::Idle));
+        assert_deadlines(&[begun(), (100, Sign::Raw, (700, Timeout::Idle))]);
+        assert_deadlines(&[
+            begun(),
+            (10, retrying(), (710, Timeout::Idle)),
+            // A pause that ended early counts no longer.
+            (20, Sign::Event(AgentEvent::TurnStarted), (620, Timeout::Idle)),
+        ]);
+    }
+
+    #[test]
+    fn while_the_agent_waits_for_an_answer_only_that_timeout_runs() {
+        assert_deadlines(&[
+            (5, session(), (605, Timeout::Idle)),
+            (100, Sign::Asks, (700, Timeout::Answer)),
+            (3_500, Sign::Asks, (700, Timeout::Answer)),
+        ]);
+        // Before the session, it holds the startup timeout as well.
+        assert_deadlines(&[
+            (10, Sign::Asks, (610, Timeout::Answer)),
+            (110, Sign::Answer, (160, Timeout::Startup)),
+        ]);
+    }
+
+    #[test]
+    fn an_answer_starts_the_idle_timeout_anew_and_gives_the_turn_its_time_back() {
+        assert_deadlines(&[
+            (5, session(), (605, Timeout::Idle)),
+            (100, Sign::Asks, (700, Timeout::Answer)),
+            (600, Sign::Answer, (1_200, Timeout::Idle)),
+            (4_000, Sign::Raw, (4_100, Timeout::Turn)),
+            (4_010, Sign::Asks, (4_610, Timeout::Answer)),
+            (4_020, Sign::Answer, (4_110, Timeout::Turn)),
+        ]);
+        // A request that was never answered ends with its turn.
+        assert_deadlines(&[
+            (5, session(), (605, Timeout::Idle)),
+            (100, Sign::Asks, (700, Timeout::Answer)),
+            (150, turn_ended(), (750, Timeout::Idle)),
+            (3_600, Sign::Raw, (3_650, Timeout::Turn)),
+        ]);
+    }
+
+    #[test]
+    fn a_wait_lasts_until_the_last_of_several_requests_is_answered_and_is_counted_once() {
+        assert_deadlines(&[
+            (5, session(), (605, Timeout::Idle)),
+            (100, Sign::Asks, (700, Timeout::Answer)),
+            (200, Sign::Asks, (700, Timeout::Answer)),
+            (300, Sign::Answer, (800, Timeout::Answer)),
+            (400, Sign::Answer, (1_000, Timeout::Idle)),
+            (3_800, Sign::Raw, (3_900, Timeout::Turn)),
+        ]);
+    }
+
+    #[test]
+    fn an_answer_to_nothing_changes_nothing() {
+        assert_deadlines(&[
+            (5, session(), (605, Timeout::Idle)),
+            (100, Sign::Answer, (605, Timeout::Idle)),
+            (200, Sign::Asks, (800, Timeout::Answer)),
+        ]);
+    }
+
     fn any_sign() -> impl Strategy<Value = Sign> {
-        let events = [session(), tool(ToolStatus::Running), tool(ToolStatus::Ok), retrying(), turn_ended()];
-        prop_oneof![
-            Just(Sign::Raw),
-            prop::sample::select(events.to_vec()).prop_map(Sign::Event),
-            Just(Sign::Asks),
-            Just(Sign::Answer),
-        ]
+        let tools = [ToolStatus::Running, ToolStatus::Ok].map(tool_is);
+        let events = [session(), retrying(), turn_ended()].into_iter().chain(tools).collect::<Vec<_>>();
+        prop_oneof![Just(Sign::Raw), prop::sample::select(events), Just(Sign::Asks), Just(Sign::Answer),]
     }
 
     proptest! {

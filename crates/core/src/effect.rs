@@ -112,7 +112,7 @@ pub(crate) fn checks_key(attempt: AttemptNo, round: u32) -> String {
     }
 }
 
-const fn first_round() -> u32 {
+pub(crate) const fn first_round() -> u32 {
     1
 }
 

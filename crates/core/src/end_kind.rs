@@ -87,13 +87,13 @@ macro_rules! end_classes {
 
 end_classes! {
     Completed, "completed", Checks,
-        "nothing; give the goal checks if it has none";
+        "no action needed; give the goal checks if it has none";
     Asked, "asked a question", WaitsForAnswer,
         "answer it: `towline answer ID`";
     Slept, "asked to sleep", Sleeps,
-        "nothing; `towline tell ID` wakes it up";
+        "no action needed; `towline tell ID` wakes it up";
     RateLimited, "rate limited", WaitsForQuota,
-        "nothing; a second agent in `defaults.agents` goes on meanwhile";
+        "no action needed; a second agent in `defaults.agents` goes on meanwhile";
     ServerError, "server error", WaitsForProvider,
         "look at the provider's status page and at the network of this machine";
     Auth, "no valid credentials", HandsOver,
@@ -101,7 +101,7 @@ end_classes! {
     ContextOverflow, "context full", Compacts,
         "choose a model with a larger context, or make the goal smaller";
     ResumeRefused, "session not resumed", BeginsAnew,
-        "nothing; if it happens often, see that nobody deletes the agent's own files";
+        "no action needed; if it happens often, see that nobody deletes the agent's own files";
     MaxTurns, "own limit of turns reached", ChecksThenGoesOn,
         "raise `max_turns` of the agent, or leave it out";
     MaxBudget, "own limit of cost reached", ChecksThenGoesOn,
@@ -113,9 +113,9 @@ end_classes! {
     TimedOut, "timed out", RetriesAtOnce,
         "see what it waited for: `towline logs ID`; if it only works that long, raise the clock that ran out";
     Crashed, "crashed", Retries,
-        "read what it printed: `towline logs ID --raw --attempt N`; `towline doctor` shows whether its version is known";
+        "read what it printed: `towline logs ID --raw --attempt N`; `towline agents check NAME` shows its version and settings";
     Lost, "supervisor lost", Retries,
-        "nothing; the machine may have restarted, or run out of memory";
+        "no action needed; the machine may have restarted, or run out of memory";
     SpawnFailed, "could not be started", HandsOver,
         "correct what the message names; `towline doctor` shows whether the agent is installed and may start";
     Cancelled, "cancelled", EndsGoal,

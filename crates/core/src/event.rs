@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::names::{name_of, value_named};
 use crate::{
     AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, Check, CheckProcess, CheckResult, Commit, End,
-    Generation, GoalId, MissingProgram, Outcome, PauseReason, Phase, QuestionNo, Reply, Seq, SessionId,
-    Timeout, Verdict, WorkspaceBinding,
+    Generation, GoalId, Inherited, MissingProgram, Outcome, PauseReason, Phase, Purse, QuestionNo, Reply,
+    Seq, SessionId, Timeout, Verdict, WorkspaceBinding,
 };
 
 /// An entry of a goal's log, or one that is on its way there.
@@ -99,8 +99,26 @@ pub enum Event {
         #[serde(default)]
         models: BTreeMap<AgentName, String>,
     },
+    /// The prerequisites have come to their end, and what they left is part of the goal.
+    PrerequisitesMet { inherited: Inherited },
+    /// Another goal found out that an account cannot be used, so another agent starts.
+    AccountUnavailable {
+        account: String,
+        /// Until when; none if its credentials are refused.
+        until: Option<Timestamp>,
+        /// Whether that time is a guess of ours.
+        guessed: bool,
+    },
+    /// The pool has no room for this agent, or it has no credentials, so another one of the goal's starts.
+    AgentUnavailable { agent: AgentName, why: String },
     /// The goal has a slot.
-    Dispatched,
+    Dispatched {
+        /// The agent that it was given to; none outside of a pool, where the goal decides.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentName>,
+    },
+    /// Money that goals share is spent, so the agent is stopped and continues later.
+    SharedBudgetSpent { purse: Purse },
     /// The workspace is ready.
     Prepared {
         /// Where it is and what it starts from.

@@ -11,8 +11,9 @@ use crate::{
     About, AgentEvent, AgentName, Answerer, Ask, Attempt, AttemptId, AttemptNo, BaselineMode, Budget, Check,
     CheckKind, CheckResult, Commit, Decision, Effect, End, Event, Exit, Goal, GoalState, Incoming, Launch,
     MicroUsd, ModelChoice, Moved, NextSession, Origin, Outcome, PauseReason, Phase, QuestionNo, Reply,
-    SessionId, SessionPlan, SessionStarted, Source, Stamp, StepOutcome, Timeout, Tokens, ToolCall, TurnEnd,
-    TurnStop, Usage, Verdict, Words, Work, WorkspaceBinding, WorkspaceMode, WorkspaceSpec, step,
+    SessionId, SessionPlan, SessionStarted, Source, Stamp, StepOutcome, StopWhy, Stopping, Timeout, Tokens,
+    ToolCall, ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop, Usage, Verdict, Words, Work,
+    WorkspaceBinding, WorkspaceMode, WorkspaceSpec, step,
 };
 
 /// A moment, in seconds after the goal was created.
@@ -54,6 +55,7 @@ pub(crate) fn goal() -> Goal {
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
         continues: None,
+        scheduling: crate::Scheduling::default(),
         labels: vec![],
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".into(), thread: None, by: None },
@@ -61,13 +63,15 @@ pub(crate) fn goal() -> Goal {
     }
 }
 
-/// The default budget with so much time.
-pub(crate) fn wall(seconds: u64) -> Budget {
-    Budget { wall: Some(Duration::from_secs(seconds)), ..Budget::default() }
-}
-
 pub(crate) fn goal_with(budget: Budget) -> Goal {
     Goal { budget, ..goal() }
+}
+
+/// The goal with this limit beside the default ones.
+pub(crate) fn goal_limited(limit: &str) -> Goal {
+    let mut goal = goal();
+    goal.budget.apply(&limit.parse().expect(limit));
+    goal
 }
 
 pub(crate) fn goal_without_checks() -> Goal {
@@ -165,12 +169,30 @@ pub(crate) fn agent(event: AgentEvent) -> Event {
 
 /// A conversation by this id came up.
 pub(crate) fn session(id: &str, resumed: bool) -> Event {
-    agent(AgentEvent::SessionStarted(SessionStarted {
+    agent(session_started(id, resumed))
+}
+
+pub(crate) fn session_started(id: &str, resumed: bool) -> AgentEvent {
+    AgentEvent::SessionStarted(SessionStarted {
         native_id: SessionId::new(id),
         resumed,
         model: Some("opus".into()),
         agent_version: None,
-    }))
+    })
+}
+
+pub(crate) fn tool(id: &str, status: ToolStatus) -> AgentEvent {
+    AgentEvent::Tool(ToolUse {
+        id: id.to_owned(),
+        tool: ToolKind::Execute,
+        name: "Bash".into(),
+        title: "ls".into(),
+        status,
+        input: Some(serde_json::json!({ "command": ["ls", null, 1] })),
+        output: None,
+        exit_code: Some(-1),
+        paths: vec!["a".into()],
+    })
 }
 
 /// What the samples of usage add up: 10 tokens of each kind for each `times`, and a cent.
@@ -187,7 +209,11 @@ pub(crate) fn used(times: u64) -> Usage {
 }
 
 pub(crate) fn usage(times: u64) -> Event {
-    agent(AgentEvent::Usage { model: None, used: used(times), context_used: None, context_size: None })
+    usage_of(used(times))
+}
+
+pub(crate) fn usage_of(used: Usage) -> Event {
+    agent(AgentEvent::Usage { model: None, used, context_used: None, context_size: None })
 }
 
 /// The agent tries again after this status.
@@ -212,12 +238,30 @@ pub(crate) fn ask() -> Ask {
     Ask::choice("Which colour?".into(), vec!["red".into(), "blue".into()])
 }
 
+/// The same, to be answered within a minute.
+pub(crate) fn urgent(ask: Ask) -> Ask {
+    Ask { patience: Some(Duration::from_secs(60)), ..ask }
+}
+
+/// The same with a default that is taken after a minute.
+pub(crate) fn with_default(ask: Ask) -> Ask {
+    Ask { default: Some("red".into()), ..urgent(ask) }
+}
+
 pub(crate) fn asked(ask: Ask) -> Event {
     agent(AgentEvent::Asked(ask))
 }
 
 pub(crate) fn answered(question: u32, words: &str) -> Event {
-    let reply = Reply::Chosen { answers: vec![words.to_owned()] };
+    replied_to(question, chosen(words))
+}
+
+pub(crate) fn chosen(words: &str) -> Reply {
+    Reply::Chosen { answers: vec![words.to_owned()] }
+}
+
+/// A person's reply to this question.
+pub(crate) fn replied_to(question: u32, reply: Reply) -> Event {
     Event::Answered { question: QuestionNo(question), reply, by: Answerer::Person }
 }
 
@@ -240,13 +284,11 @@ pub(crate) fn entered() -> Event {
 
 /// The agent's turn came to its end with this message.
 pub(crate) fn turn_ended(text: &str) -> Event {
-    agent(AgentEvent::TurnEnded(TurnEnd {
-        stop: TurnStop::Done,
-        text: text.to_owned(),
-        structured: None,
-        inner_turns: None,
-        reported_cost: None,
-    }))
+    agent(AgentEvent::TurnEnded(turn_end(TurnStop::Done, text)))
+}
+
+pub(crate) fn turn_end(stop: TurnStop, text: &str) -> TurnEnd {
+    TurnEnd { stop, text: text.to_owned(), structured: None, inner_turns: None, reported_cost: None }
 }
 
 pub(crate) fn ended(end: End) -> Event {
@@ -308,11 +350,6 @@ pub(crate) fn permission() -> Ask {
     Ask { request: Some("r1".into()), about, default: None, patience: None }
 }
 
-/// A person's reply to the first question.
-pub(crate) fn replied(reply: Reply) -> Event {
-    Event::Answered { question: QuestionNo(1), reply, by: Answerer::Person }
-}
-
 /// The reply to the first question has reached the agent.
 pub(crate) fn delivered(words: Words) -> Event {
     Event::AnswerDelivered { question: QuestionNo(1), words }
@@ -338,9 +375,24 @@ pub(crate) fn now_in(phase: Phase) -> Event {
     Event::PhaseChanged { phase }
 }
 
+/// The order to check the first attempt's work.
+pub(crate) fn run_checks(round: u32) -> Effect {
+    Effect::RunChecks { attempt: no(1), round }
+}
+
 /// What follows from an event, when that is a change of the phase and nothing to be done.
 pub(crate) fn moved_to(phase: Phase, settled: &[&str]) -> Moved {
     Moved { events: vec![now_in(phase)], settled: keys(settled), ..Moved::default() }
+}
+
+/// The first attempt's agent or checks are being ended.
+pub(crate) fn stopping(why: StopWhy) -> Phase {
+    Phase::Stopping(Stopping { attempt: Some(no(1)), why })
+}
+
+/// What follows when this work is to be ended.
+pub(crate) fn stop(phase: Phase, work: &str) -> Moved {
+    Moved { effects: vec![Effect::Stop { work: work.into() }], ..moved_to(phase, &[]) }
 }
 
 /// What follows from the end of an agent that we ended: the phase, and the end that is recorded by our reason.
@@ -364,6 +416,11 @@ pub(crate) fn fresh_session(number: u32) -> SessionId {
     AttemptId::of(goal().id, no(number)).fresh_session()
 }
 
+/// The goal has a slot, and decides which agent starts.
+pub(crate) fn dispatched() -> Event {
+    Event::Dispatched { agent: None }
+}
+
 /// A goal on its way, one event after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Story {
@@ -380,7 +437,7 @@ impl Story {
 
     /// A goal whose workspace is being made.
     pub(crate) fn preparing(goal: Goal) -> Self {
-        Self::of(goal).after(&[Event::Dispatched])
+        Self::of(goal).after(&[dispatched()])
     }
 
     /// A goal whose first attempt was just launched.
@@ -446,6 +503,19 @@ impl Story {
         self.receive(agent(AgentEvent::TurnStarted));
     }
 
+    /// The attempt ends so, and when the goal goes on, the next one works in the same session.
+    pub(crate) fn go_on_after(&mut self, end: End) {
+        self.receive(ended(end));
+        self.go_on();
+        self.work_in("s1", true);
+    }
+
+    /// The attempt ends its turn, and its work fails the checks. Gives back the launch that follows.
+    pub(crate) fn fail_checks(&mut self, tree: &str) -> Launch {
+        self.receive(ended(End::Completed));
+        launch_of(self.receive(red_verdict(tree)))
+    }
+
     pub(crate) fn wait(&mut self, seconds: u64) {
         self.now = crate::deadlines::later(self.now, Duration::from_secs(seconds));
     }
@@ -456,7 +526,7 @@ impl Story {
             self.now = until;
             self.receive(Event::Woken);
         }
-        launch_of(self.receive(Event::Dispatched))
+        launch_of(self.receive(dispatched()))
     }
 
     /// Something legal happens; gives back what follows from it.
@@ -510,25 +580,8 @@ impl Story {
 }
 
 pub(crate) fn incoming(stamp: Stamp, event: Event) -> Incoming {
-    let source = match event {
-        Event::Agent { .. } => Source::Agent,
-        Event::CancelRequested
-        | Event::PauseRequested { .. }
-        | Event::ResumeRequested
-        | Event::RetryRequested { .. }
-        | Event::ChecksReplaced { .. }
-        | Event::Merged { .. }
-        | Event::Verified { .. }
-        | Event::Answered { .. }
-        | Event::CompactRequested { .. }
-        | Event::Entered { .. }
-        | Event::Left { .. }
-        | Event::Restored { .. }
-        | Event::Continued { .. }
-        | Event::MessageSent { .. } => Source::Operator,
-        _ => Source::Towline,
-    };
-    Incoming { stamp, source, parent: None, raw: None, event }
+    // Who did it decides nothing.
+    Incoming { stamp, source: Source::Towline, parent: None, raw: None, event }
 }
 
 pub(crate) fn launch_of(moved: Moved) -> Launch {

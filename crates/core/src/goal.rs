@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{AgentName, BaselineMode, Budget, Commit, GoalId, SessionBinding, Usage};
+use crate::{
+    AgentName, BaselineMode, Budget, Commit, GoalId, GoalState, Inherited, Scheduling, SessionBinding, Usage,
+};
 
 /// A goal as it was created. It never changes; what happens to it is in [`crate::GoalState`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,6 +54,9 @@ pub struct Goal {
     /// The conversation of an earlier goal that it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<Continuation>,
+    /// How it takes part in a pool.
+    #[serde(default)]
+    pub scheduling: Scheduling,
     /// Free words to find it by.
     pub labels: Vec<String>,
     /// Free data for programs.
@@ -66,6 +71,22 @@ impl Goal {
     /// The goal that its directory was first made for: itself, unless it continues an earlier one.
     pub fn place(&self) -> GoalId {
         self.continues.as_ref().map_or(self.id, |continued| continued.place)
+    }
+
+    /// Replaces what was settled after the goal was created: the checks, and what its prerequisites left to it.
+    pub fn bring_into_force(&mut self, state: &GoalState) {
+        if let Some(replaced) = &state.replaced_checks {
+            self.checks.clone_from(&replaced.checks);
+        }
+        if let Some(Inherited { prompt, base }) = &state.inherited {
+            prompt.iter().for_each(|prompt| self.prompt.clone_from(prompt));
+            base.iter().for_each(|base| self.workspace.base.clone_from(base));
+        }
+    }
+
+    /// Whose quota an agent of the goal uses: the account that is set for it, or its own.
+    pub fn account_of<'a>(&'a self, agent: &'a AgentName) -> &'a str {
+        self.accounts.get(agent).map_or_else(|| agent.as_str(), String::as_str)
     }
 
     /// A hash of the check list, so that anyone can see that the list a verdict speaks of is the one the goal was

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     fn goal() -> GoalId {
-        "01932f6e-7c00-7abc-8def-0123456789ab".parse().expect("a goal id")
+        crate::fixtures::goal().id
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod price;
 mod price_table;
 mod prompt;
 mod question;
+mod schedule;
 mod state;
 mod step;
 mod texts;
@@ -65,10 +66,14 @@ pub use question::{
     About, Answerer, Ask, BadAnswer, BadQuestion, Choice, Closed, DeliveryState, LastWords, OperatorMessage,
     Part, Question, Reply, ToolCall,
 };
+pub use schedule::{
+    Cap, Caps, Dispatch, HoldReason, Lane, Need, PassedOver, Plan, PoolGoal, Prerequisite, Purse, PurseScope,
+    Scheduling, Situation, rank, schedule,
+};
 pub use state::{
-    Attempt, CompactionRequest, ContextState, GoalState, Merge, ModelChoice, Outage, SessionBinding,
-    Unavailable, WorkspaceBinding,
+    Attempt, CompactionRequest, ContextState, GoalState, Inherited, Merge, ModelChoice, Outage,
+    SessionBinding, Unavailable, WorkspaceBinding,
 };
 pub use step::{Illegal, Moved, Stale, Step, StepOutcome, step};
-pub use units::{MicroUsd, Reported, Spent, Tokens, Usage};
+pub use units::{MicroUsd, Reported, Spent, Tokens, Uncounted, Usage};
 pub use verdict::{CheckProcess, CheckResult, Checkout, Reuse, Verdict};

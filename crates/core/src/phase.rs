@@ -110,6 +110,8 @@ pub enum StopWhy {
     },
     /// A budget is spent.
     Budget { axis: Axis },
+    /// A budget that goals share is spent.
+    SharedBudget,
     /// It waits for an answer that may take long: the session goes on when there is one.
     Asked,
     /// A timeout was reached.
@@ -310,6 +312,11 @@ impl Phase {
         }
     }
 
+    /// Whether the goal works, so that it takes room from others.
+    pub const fn holds_slot(&self) -> bool {
+        matches!(self, Self::Preparing | Self::Running { .. } | Self::Stopping(_) | Self::Checking { .. })
+    }
+
     /// Whether nothing happens any more unless the operator asks for it.
     pub const fn is_settled(&self) -> bool {
         matches!(
@@ -355,7 +362,11 @@ impl Phase {
             Self::Checking { .. } => false,
             Self::Stopping(stopping) => matches!(
                 stopping.why,
-                StopWhy::Auth { .. } | StopWhy::Asked | StopWhy::Timeout { .. } | StopWhy::Resume
+                StopWhy::Auth { .. }
+                    | StopWhy::Asked
+                    | StopWhy::Timeout { .. }
+                    | StopWhy::Resume
+                    | StopWhy::SharedBudget
             ),
             phase => !phase.is_settled(),
         }

@@ -171,33 +171,21 @@ mod tests {
         assert_eq!(minutes, [1, 2, 4, 16, 30, 30]);
     }
 
-    /// How much later than without jitter, for each of many seeds.
-    fn delays(wait: impl Fn(u64) -> Duration, plain: Duration) -> Vec<Duration> {
-        (0..1_000)
-            .map(|seed| wait(seed).checked_sub(plain).expect("jitter never makes a wait shorter"))
-            .collect()
-    }
-
-    /// They lie within the bound and are spread over all of it.
-    fn assert_spread(delays: &[Duration], most: Duration) {
-        let tenths: BTreeSet<u128> =
-            delays.iter().map(|delay| delay.as_nanos() * 10 / most.as_nanos()).collect();
-        assert_eq!(tenths, (0..10).collect(), "of {most:?}");
-        let distinct: BTreeSet<&Duration> = delays.iter().collect();
-        assert_eq!(distinct.len(), delays.len());
-    }
-
     #[test]
     fn goals_that_wait_for_the_same_time_come_back_a_little_after_it_one_by_one() {
         let now = Timestamp::from_second(1_800_000_000).expect("in range");
         let (minute, day) = (Duration::from_secs(60), Duration::from_secs(24 * 3_600));
         for (wait, most) in [(minute, minute / 10), (day, Duration::from_secs(30))] {
-            let woken = |seed| {
-                let wakes_at = Policy::wakes_at(now, later(now, wait), seed);
-                Duration::try_from(wakes_at.duration_since(now)).expect("later")
+            let until = later(now, wait);
+            let delay = |seed| {
+                let delay = Policy::wakes_at(now, until, seed).duration_since(until);
+                Duration::try_from(delay).expect("never earlier")
             };
-            assert_spread(&delays(woken, wait), most);
-            assert_eq!(woken(7), woken(7));
+            let delays: BTreeSet<Duration> = (0..1_000).map(delay).collect();
+            assert_eq!(delays.len(), 1_000, "each has its own time");
+            let tenths = delays.iter().map(|delay| delay.as_nanos() * 10 / most.as_nanos());
+            assert_eq!(tenths.collect::<BTreeSet<_>>(), (0..10).collect(), "spread over {most:?}");
+            assert_eq!(delay(7), delay(7));
         }
         assert_eq!(Policy::wakes_at(now, now, 7), now);
         assert_eq!(Policy::wakes_at(later(now, day), now, 7), now);

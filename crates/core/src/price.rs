@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::price_table::TABLE;
+use crate::price_table::{Row, TABLE};
 use crate::{MicroUsd, Tokens, Usage};
 
 /// What a million tokens of a model cost.
@@ -71,7 +71,12 @@ impl PriceList {
             price: Some(*price),
             above: None,
         });
-        Self { own: own.collect(), table: TABLE.iter().map(|row| row.listed()).collect() }
+        let table = TABLE.iter().map(|&Row { model, price, above, .. }| ListedPrice {
+            model: model.to_owned(),
+            price,
+            above,
+        });
+        Self { own: own.collect(), table: table.collect() }
     }
 
     /// Whether the price of this model is known.

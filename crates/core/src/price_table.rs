@@ -4,8 +4,7 @@
 //! Numbers are thousandths of a dollar for a million tokens, at the standard rate: no batches, no priority. A model that is
 //! known to cost something else than the shorter name before it, and whose price was not found, is listed without one.
 
-use crate::price::{ListedPrice, Price};
-use crate::{MicroUsd, Tokens};
+use crate::{MicroUsd, Price, Tokens};
 
 /// The day on which the prices were looked up.
 pub const AS_OF: &str = "2026-11-16";
@@ -15,43 +14,40 @@ pub(crate) struct Row {
     /// The name, without provider and date.
     pub(crate) model: &'static str,
     /// None when only this is known: it is not the price of a shorter name.
-    rates: Option<Rates>,
+    pub(crate) price: Option<Price>,
     /// What a request costs whose prompt is longer than this.
-    above: Option<(u64, Rates)>,
+    pub(crate) above: Option<(Tokens, Price)>,
     /// Where the numbers are from.
     #[cfg_attr(not(test), expect(dead_code, reason = "for whoever updates the table"))]
     pub(crate) source: &'static str,
 }
 
-/// In thousandths of a dollar for a million tokens.
-struct Rates {
-    input: u64,
-    output: u64,
-    cache_read: u64,
-    /// Writes to the cache for five minutes.
-    cache_write: u64,
-    cache_write_1h: u64,
-}
-
-const fn rates(input: u64, output: u64, cache_read: u64, cache_write: u64, cache_write_1h: u64) -> Rates {
-    Rates { input, output, cache_read, cache_write, cache_write_1h }
+/// In thousandths of a dollar for a million tokens. `cache_write` is for five minutes.
+const fn rates(input: u64, output: u64, cache_read: u64, cache_write: u64, cache_write_1h: u64) -> Price {
+    Price {
+        input: MicroUsd(input * 1_000),
+        output: MicroUsd(output * 1_000),
+        cache_read: Some(MicroUsd(cache_read * 1_000)),
+        cache_write: Some(MicroUsd(cache_write * 1_000)),
+        cache_write_1h: Some(MicroUsd(cache_write_1h * 1_000)),
+    }
 }
 
 /// For providers that charge nothing beyond the input for what they write to a cache.
-const fn free_writes(input: u64, output: u64, cache_read: u64) -> Rates {
+const fn free_writes(input: u64, output: u64, cache_read: u64) -> Price {
     rates(input, output, cache_read, input, input)
 }
 
-const fn row(source: &'static str, model: &'static str, rates: Rates) -> Row {
-    Row { model, rates: Some(rates), above: None, source }
+const fn row(source: &'static str, model: &'static str, price: Price) -> Row {
+    Row { model, price: Some(price), above: None, source }
 }
 
-const fn tiered(source: &'static str, model: &'static str, rates: Rates, tokens: u64, above: Rates) -> Row {
-    Row { model, rates: Some(rates), above: Some((tokens, above)), source }
+const fn tiered(source: &'static str, model: &'static str, price: Price, tokens: u64, above: Price) -> Row {
+    Row { model, price: Some(price), above: Some((Tokens(tokens), above)), source }
 }
 
 const fn unlisted(source: &'static str, model: &'static str) -> Row {
-    Row { model, rates: None, above: None, source }
+    Row { model, price: None, above: None, source }
 }
 
 /// The price page of Anthropic.
@@ -70,15 +66,15 @@ const GITHUB: &str = "https://github.com/github/docs/blob/main/data/tables/copil
 const GOOGLE: &str = "https://ai.google.dev/gemini-api/docs/pricing";
 
 /// The price of Opus from 4.5 to 5.
-const OPUS: Rates = rates(5_000, 25_000, 500, 6_250, 10_000);
+const OPUS: Price = rates(5_000, 25_000, 500, 6_250, 10_000);
 /// The price of Opus before.
-const EARLY_OPUS: Rates = rates(15_000, 75_000, 1_500, 18_750, 30_000);
+const EARLY_OPUS: Price = rates(15_000, 75_000, 1_500, 18_750, 30_000);
 /// The price of Sonnet up to 4.6.
-const EARLY_SONNET: Rates = rates(3_000, 15_000, 300, 3_750, 6_000);
+const EARLY_SONNET: Price = rates(3_000, 15_000, 300, 3_750, 6_000);
 /// The price of Sonnet from 5.
-const SONNET: Rates = rates(2_000, 10_000, 200, 2_500, 4_000);
-const FABLE_5: Rates = rates(10_000, 50_000, 1_000, 12_500, 20_000);
-const FABLE_5_1: Rates = rates(10_000, 50_000, 250, 12_500, 20_000);
+const SONNET: Price = rates(2_000, 10_000, 200, 2_500, 4_000);
+const FABLE_5: Price = rates(10_000, 50_000, 1_000, 12_500, 20_000);
+const FABLE_5_1: Price = rates(10_000, 50_000, 250, 12_500, 20_000);
 
 /// All prices. The order has no meaning: the longest name counts.
 pub(crate) const TABLE: &[Row] = &[
@@ -160,26 +156,3 @@ pub(crate) const TABLE: &[Row] = &[
     row(GITHUB, "gemini-3.6-flash", free_writes(750, 3_750, 75)),
     row(GITHUB, "gemini-3.7-flash", free_writes(750, 3_750, 75)),
 ];
-
-impl Rates {
-    fn price(&self) -> Price {
-        let dollars = |thousandths: u64| MicroUsd(thousandths * 1_000);
-        Price {
-            input: dollars(self.input),
-            output: dollars(self.output),
-            cache_read: Some(dollars(self.cache_read)),
-            cache_write: Some(dollars(self.cache_write)),
-            cache_write_1h: Some(dollars(self.cache_write_1h)),
-        }
-    }
-}
-
-impl Row {
-    pub(crate) fn listed(&self) -> ListedPrice {
-        ListedPrice {
-            model: self.model.to_owned(),
-            price: self.rates.as_ref().map(Rates::price),
-            above: self.above.as_ref().map(|(tokens, rates)| (Tokens(*tokens), rates.price())),
-        }
-    }
-}

@@ -197,7 +197,8 @@ fn handover(state: &GoalState) -> String {
     for (number, attempt) in (1..).zip(state.attempts.iter().filter(|attempt| attempt.turns > 0)) {
         let end = attempt.end.as_ref().map_or("unknown", End::name);
         text.push_str(&format!("\n\nTurn {number} ended: {end}."));
-        let words = tail(attempt.text.trim(), LAST_WORDS);
+        let words = attempt.text.trim();
+        let words = &words[words.ceil_char_boundary(words.len().saturating_sub(LAST_WORDS))..];
         if !words.is_empty() {
             let quoted = joined(words.lines().map(|line| format!("> {line}")), "\n");
             text.push_str(&format!(" Its last words:\n{quoted}"));
@@ -210,35 +211,28 @@ fn handover(state: &GoalState) -> String {
     text
 }
 
-/// The end of a text, at most so many bytes of it.
-fn tail(text: &str, most: usize) -> &str {
-    let mut start = text.len().saturating_sub(most);
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    &text[start..]
-}
-
 fn answered(ask: &Ask, reply: Option<&Reply>) -> String {
+    let short = |title: &str| title.chars().take(About::SHOWN).collect::<String>();
     match (&ask.about, reply, &ask.default) {
         (About::Choice { parts }, Some(Reply::Chosen { answers }), _) => {
             let pairs = parts.iter().zip(answers);
             joined(pairs.map(|(part, answer)| format!("- {}\n  {answer}", part.text.trim())), "\n")
         }
         (About::Permission { call, title, .. }, Some(Reply::Allowed), _) => {
-            format!("- You may use {} for this once: {title}", call.tool)
+            format!("- You may use {} for this once: {}", call.tool, short(title))
         }
         (About::Permission { call, title, .. }, Some(Reply::Always), _) => {
-            format!("- You may use {} for this, now and later: {title}", call.tool)
+            format!("- You may use {} for this, now and later: {}", call.tool, short(title))
         }
         (About::Permission { call, title, .. }, Some(Reply::Denied { message }), _) => {
             let instead = if message.is_empty() { "Go on without it." } else { message };
-            format!("- You may not use {} for this: {title}\n  {instead}", call.tool)
+            format!("- You may not use {} for this: {}\n  {instead}", call.tool, short(title))
         }
         (_, _, Some(default)) => {
             format!("- {}\n  Nobody answered. Your default holds: {default}", ask.title())
         }
         (About::Permission { call, title, .. }, _, None) => {
+            let title = short(title);
             format!("- You may not use {} for this: {title}\n  Nobody answered. Go on without it.", call.tool)
         }
         (About::Choice { .. }, _, None) => {
@@ -258,16 +252,7 @@ fn failure(result: &CheckResult, wanted: &str) -> String {
         return format!("## {}\n\n{wanted}Result: {how}", result.name);
     }
     // A fence longer than any in the evidence keeps the two apart.
-    let fence = "`".repeat(longest_run(evidence, '`').max(2) + 1);
+    let longest = evidence.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
     format!("## {}\n\n{wanted}Result: {how}\n\n{fence}\n{evidence}\n{fence}", result.name)
-}
-
-fn longest_run(text: &str, wanted: char) -> usize {
-    let mut longest = 0;
-    let mut current = 0;
-    for found in text.chars() {
-        current = if found == wanted { current + 1 } else { 0 };
-        longest = longest.max(current);
-    }
-    longest
 }

@@ -39,11 +39,16 @@ pub enum About {
     /// Whether a tool may be used.
     Permission {
         call: ToolCall,
-        /// One line about it for people.
+        /// All of it that a person must read, such as the whole command.
         title: String,
         /// The rule that would allow it from now on.
         rule: String,
     },
+}
+
+impl About {
+    /// How many characters of a permission request are shown.
+    pub const SHOWN: usize = 4_000;
 }
 
 /// One thing to decide.
@@ -167,7 +172,15 @@ impl Ask {
         Self { request: None, about: About::Choice { parts }, default: None, patience: None }
     }
 
-    /// The question in one line.
+    /// The rule that `always` allows, where that can be answered: nobody permits for good what they were not shown in full.
+    pub fn always(&self) -> Option<&str> {
+        match &self.about {
+            About::Permission { title, rule, .. } if title.chars().count() <= About::SHOWN => Some(rule),
+            _ => None,
+        }
+    }
+
+    /// What is asked, without options.
     pub fn title(&self) -> String {
         match &self.about {
             About::Choice { parts } => {
@@ -192,22 +205,12 @@ impl Question {
         }
     }
 
-    /// The rule of a permission that is asked for, or that was given for as long as the goal lasts.
-    fn rule_if(&self, wanted: bool) -> Option<&str> {
+    /// The rule that would allow what is asked, where that is a permission.
+    pub(crate) fn rule(&self) -> Option<&str> {
         match &self.ask.about {
-            About::Permission { rule, .. } if wanted => Some(rule),
-            _ => None,
+            About::Permission { rule, .. } => Some(rule),
+            About::Choice { .. } => None,
         }
-    }
-
-    /// The rule that a person has allowed for as long as the goal lasts.
-    pub fn always_allowed(&self) -> Option<&str> {
-        self.rule_if(matches!(self.answer(), Some((Reply::Always, _))))
-    }
-
-    /// The rule that would allow what is asked now.
-    pub fn open_rule(&self) -> Option<&str> {
-        self.rule_if(self.is_open())
     }
 
     /// The call that a person has permitted, when the agent does not know yet and can still make use of it.

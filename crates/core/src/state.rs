@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentName, AttemptId, AttemptNo, Axis, Baseline, Budget, Check, Commit, Decision, End, Exit, Generation,
-    Goal, GoalId, OperatorMessage, Origin, Phase, Question, QuestionNo, ReplacedChecks, SessionId, Tokens,
-    Usage, Verdict, Work,
+    Goal, GoalId, MicroUsd, OperatorMessage, Origin, Phase, Question, QuestionNo, ReplacedChecks, SessionId,
+    Tokens, Usage, Verdict, Work,
 };
 
 /// The state of a goal. Stored with every step; always equal to replaying the log.
@@ -60,6 +60,9 @@ pub struct GoalState {
     /// Agents that cannot go on for now, or until the operator has done something about it.
     #[serde(default)]
     pub unavailable: BTreeMap<AgentName, Unavailable>,
+    /// The agent that a pool has given a slot to, until its attempt begins or the slot is free again.
+    #[serde(default)]
+    pub dispatched_agent: Option<AgentName>,
     /// Where the work was taken to last, as long as it is the goal's current work.
     #[serde(default)]
     pub merged: Option<Merge>,
@@ -72,7 +75,8 @@ pub struct GoalState {
     /// The models that the configuration of the present worker sets for the goal's agents.
     #[serde(default)]
     pub configured_models: BTreeMap<AgentName, String>,
-    /// Since when it waits for a slot, or waited for the last one; none of a goal that an earlier version queued.
+    /// Its place in the queue: when it was first queued, or opened again after it had ended. Waiting for anything else in
+    /// between does not change it. None of a goal that an earlier version queued.
     #[serde(default)]
     pub queued_at: Option<Timestamp>,
     /// Attempts in a row that never reached the model.
@@ -90,6 +94,9 @@ pub struct GoalState {
     /// The checks in force, where the operator has replaced those that the goal was created with.
     #[serde(default)]
     pub replaced_checks: Option<ReplacedChecks>,
+    /// What its prerequisites left to it.
+    #[serde(default)]
+    pub inherited: Option<Inherited>,
     /// The summary of the conversation that the operator wants before the next prompt.
     #[serde(default)]
     pub compaction: Option<CompactionRequest>,
@@ -102,6 +109,15 @@ pub struct GoalState {
     /// Whether all files of a goal that works in place are as they were before it.
     #[serde(default)]
     pub restored: bool,
+}
+
+/// What the prerequisites of a goal leave to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inherited {
+    /// The prompt with what it quotes of them.
+    pub prompt: Option<String>,
+    /// The commit that the work starts from.
+    pub base: Option<Commit>,
 }
 
 /// A summary of the conversation that the operator wants before the next prompt.
@@ -183,9 +199,33 @@ impl GoalState {
         }
     }
 
+    /// The agents of the goal in the order in which they are asked for the next attempt: the one that has the slot, the present one,
+    /// and those of the goal's list.
+    pub fn agents_in_order<'a>(&'a self, goal: &'a Goal) -> Vec<&'a AgentName> {
+        let present = self.last_attempt().map(|attempt| &attempt.agent);
+        let first = self.dispatched_agent.iter().chain(present).filter(|agent| goal.agents.contains(agent));
+        let mut agents = Vec::new();
+        for agent in first.chain(&goal.agents) {
+            if !agents.contains(&agent) {
+                agents.push(agent);
+            }
+        }
+        agents
+    }
+
+    /// The agent for the next attempt: the first one that can go on.
+    pub fn next_agent<'a>(&'a self, goal: &'a Goal, now: Timestamp) -> Option<&'a AgentName> {
+        self.agents_in_order(goal).into_iter().find(|agent| self.is_available(agent, now))
+    }
+
     /// The first question that waits for its answer.
     pub fn open_question(&self) -> Option<&Question> {
-        self.questions.iter().find(|question| question.is_open())
+        self.open_questions().next()
+    }
+
+    /// All questions that wait for their answers.
+    pub fn open_questions(&self) -> impl Iterator<Item = &Question> {
+        self.questions.iter().filter(|question| question.is_open())
     }
 
     /// The question with this number.
@@ -242,6 +282,13 @@ impl GoalState {
         used.map(|attempt| attempt.usage).reduce(Usage::and).unwrap_or_else(Usage::nothing)
     }
 
+    /// What is left of the goal's own limit in dollars.
+    pub fn usd_left(&self) -> Option<MicroUsd> {
+        let usage = self.usage();
+        let used = MicroUsd(usage.cost.0.saturating_add(usage.estimate.0));
+        self.budget.usd.map(|limit| limit.saturating_sub(used))
+    }
+
     /// Attempts that count against the budget.
     pub fn attempts_spent(&self) -> u64 {
         self.attempts.iter().filter(|attempt| attempt.counts).count() as u64
@@ -283,33 +330,41 @@ impl GoalState {
         }
     }
 
+    /// What is used of an axis, in the unit of its limit: the wall time in whole seconds, the cost in millionths of a dollar.
+    pub fn used(&self, axis: Axis, now: Timestamp) -> u64 {
+        match axis {
+            Axis::Turns => self.turns(),
+            Axis::Attempts => self.attempts_spent(),
+            Axis::Wall => {
+                let worked = self.first_started_at.map(|begun| now.duration_since(begun).as_secs());
+                worked.map_or(0, |seconds| u64::try_from(seconds).unwrap_or(0))
+            }
+            Axis::Tokens => self.usage().tokens().0,
+            Axis::Usd => self.usage().spent().amount.0,
+            Axis::Errors => u64::from(self.errors_in_row),
+            Axis::Denials => u64::from(self.denials_in_row),
+        }
+    }
+
     /// The first axis on which nothing is left for another attempt.
     pub fn spent_axis(&self, now: Timestamp) -> Option<Axis> {
-        let used_up = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
-        let budget = &self.budget;
-        if used_up(budget.attempts, self.attempts_spent()) {
-            return Some(Axis::Attempts);
-        }
-        if used_up(budget.turns, self.turns()) {
-            return Some(Axis::Turns);
-        }
-        if self.wall_ends().is_some_and(|ends| now >= ends) {
-            return Some(Axis::Wall);
-        }
-        self.over_budget()
+        let first =
+            [Axis::Attempts, Axis::Turns, Axis::Wall].into_iter().find(|axis| self.is_spent(*axis, now));
+        first.or_else(|| self.over_budget(now))
     }
 
     /// The first axis that is spent although an attempt is still alive.
-    pub fn over_budget(&self) -> Option<Axis> {
-        let used_up = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
-        let (budget, usage) = (&self.budget, self.usage());
-        let axes = [
-            (Axis::Tokens, used_up(budget.tokens.map(|tokens| tokens.0), usage.tokens().0)),
-            (Axis::Usd, used_up(budget.usd.map(|usd| usd.0), usage.spent().amount.0)),
-            (Axis::Errors, used_up(budget.errors, u64::from(self.errors_in_row))),
-            (Axis::Denials, used_up(budget.denials, u64::from(self.denials_in_row))),
-        ];
-        axes.into_iter().find_map(|(axis, spent)| spent.then_some(axis))
+    pub fn over_budget(&self, now: Timestamp) -> Option<Axis> {
+        let axes = [Axis::Tokens, Axis::Usd, Axis::Errors, Axis::Denials];
+        axes.into_iter().find(|axis| self.is_spent(*axis, now))
+    }
+
+    fn is_spent(&self, axis: Axis, now: Timestamp) -> bool {
+        match axis {
+            // To the moment, also where the limit is no whole number of seconds.
+            Axis::Wall => self.wall_ends().is_some_and(|ends| now >= ends),
+            axis => self.budget.limit(axis).is_some_and(|limit| self.used(axis, now) >= limit),
+        }
     }
 }
 
@@ -431,13 +486,16 @@ pub struct Attempt {
     pub sleep: Option<(Duration, String)>,
     /// Permission requests and their answers.
     pub decisions: Vec<Decision>,
+    /// Questions that the agent withdrew and has not worked on without since: it may have been cut off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withdrawn: Vec<QuestionNo>,
     /// Why its last message to Towline could not be read.
     #[serde(default)]
     pub misunderstood: Option<String>,
     /// What Towline found when it checked the work.
     pub verdict: Option<Verdict>,
     /// How often its work was to be checked. Earlier versions did not count, and checked at most once.
-    #[serde(default = "once")]
+    #[serde(default = "crate::effect::first_round")]
     pub check_rounds: u32,
     /// The budget that was spent before its work had a verdict: a red one ends the goal.
     #[serde(default)]
@@ -454,10 +512,6 @@ pub struct Attempt {
     pub counts: bool,
     /// How much of its output has been turned into events: where reading goes on after a restart.
     pub read_to: u64,
-}
-
-const fn once() -> u32 {
-    1
 }
 
 impl Attempt {
@@ -492,6 +546,7 @@ impl Attempt {
             context: None,
             sleep: None,
             decisions: Vec::new(),
+            withdrawn: Vec::new(),
             misunderstood: None,
             verdict: None,
             check_rounds: 0,
@@ -505,8 +560,9 @@ impl Attempt {
     }
 
     /// Whether the model was asked, so that what is not reported is unknown rather than nothing.
-    fn may_have_used(&self) -> bool {
-        let is_asked = self.counts || self.end == Some(End::Interrupted);
+    pub fn may_have_used(&self) -> bool {
+        let ends_asked = matches!(self.end, Some(End::Interrupted | End::Asked | End::Slept { .. }));
+        let is_asked = self.counts || ends_asked;
         self.turns > 0 && is_asked || self.was_answered()
     }
 

@@ -3,7 +3,7 @@
 //! [`step`] is total: every pair of phase and event either moves the goal, is stale (news of an older attempt or
 //! lease, ignored by name), or is illegal (refused by name). What it decides about a living attempt is in
 //! `observe`, what follows an attempt's end in `aftermath`, stops are in `stopping`, pauses in `pausing`, spent budgets in
-//! `spent`, checks on the base in `baseline`, outages and refused conversations in `provider`, and the messages between people and agents
+//! `spent`, what a pool decides in `pool`, checks on the base in `baseline`, outages and refused conversations in `provider`, and the messages between people and agents
 //! to each other in `talk`.
 
 mod aftermath;
@@ -11,6 +11,7 @@ mod baseline;
 mod handover;
 mod observe;
 mod pausing;
+mod pool;
 mod provider;
 mod spent;
 mod stopping;
@@ -135,6 +136,7 @@ fn is_attempt_news(event: &Event) -> bool {
             | Event::AttemptEnded { .. }
             | Event::TimeoutReached { .. }
             | Event::AnswerDelivered { .. }
+            | Event::SharedBudgetSpent { .. }
     )
 }
 
@@ -164,7 +166,6 @@ impl Stepper<'_> {
                 self.may_be_opened()?;
                 self.state.compaction = Some(CompactionRequest { focus: focus.clone(), attempt: None });
             }
-            (Phase::Queued, Event::Dispatched) => self.dispatch(),
             (_, Event::BaselineReached { round, checks, missing, .. }) => {
                 self.baseline_reached(*round, checks, missing.as_ref());
             }
@@ -186,6 +187,7 @@ impl Stepper<'_> {
             (Phase::Blocked { attempt, until: Some(until), .. }, Event::Woken) if self.now >= until => {
                 self.answers_are_due(attempt);
             }
+            (Phase::Queued, event) => self.apply_while_queued(event)?,
             (Phase::Preparing, event) => self.apply_while_preparing(event)?,
             (Phase::Checking { attempt }, event) => self.apply_while_checking(attempt, event)?,
             (Phase::Done | Phase::Unproven, Event::Merged { into, commit, candidate }) => {
@@ -260,7 +262,7 @@ impl Stepper<'_> {
             Event::Unconfigured { error } => {
                 self.settle(checks.key());
                 // It costs no attempt: the work is checked when the goal is resumed.
-                self.with_attempt(|attempt| attempt.check_on_resume = true);
+                self.check_when_resumed();
                 self.escalate(EscalationReason::Configuration { error: error.clone() });
             }
             Event::TimeoutReached { timeout: timeout @ Timeout::Wall } => self.stop(checks, why_of(*timeout)),
@@ -280,6 +282,13 @@ impl Stepper<'_> {
             (_, Event::CancelRequested) => self.cancel()?,
             (_, Event::PauseRequested { reason }) => self.pause(*reason)?,
             (Phase::Paused { .. }, Event::ResumeRequested) => self.resume(),
+            (Phase::Escalated { reason: EscalationReason::Auth { .. } }, Event::ResumeRequested) => {
+                // It did not end by its own fault, and has its place still.
+                let queued_at = self.state.queued_at;
+                self.reopen(&[])?;
+                self.state.queued_at = queued_at;
+                self.ask_again();
+            }
             (Phase::Sleeping { .. } | Phase::Limited { .. }, Event::ResumeRequested) => {
                 self.state.unavailable.clear();
                 self.state.phase = Phase::Queued;
@@ -319,6 +328,7 @@ impl Stepper<'_> {
             }
             Event::AnswerDelivered { question, words } => self.answer_delivered(*question, *words)?,
             Event::AttemptStarted => self.with_attempt(|attempt| attempt.started = true),
+            Event::SharedBudgetSpent { .. } => self.stop_for_shared_budget(attempt),
             _ => {}
         }
         Ok(())
@@ -395,6 +405,9 @@ impl Stepper<'_> {
         if let Some(axis) = spent {
             return Err(Illegal::StillSpent { axis });
         }
+        if self.before.has_ended() {
+            reopened.queued_at = Some(self.now);
+        }
         reopened.settled_at = None;
         reopened.phase = Phase::Queued;
         self.state = reopened;
@@ -436,11 +449,16 @@ impl Stepper<'_> {
             attempt.end = Some(end.clone());
             let attempt = attempt.n;
             self.take_back_undelivered(attempt, &end);
+            self.reopen_withdrawn(&end);
         }
     }
 
     fn settle(&mut self, key: String) {
         self.moved.settled.push(key);
+    }
+
+    fn notice(&mut self, text: impl Into<String>) {
+        self.moved.events.push(Event::Notice { text: text.into() });
     }
 
     fn wrong_phase(&self, event: &Event) -> Illegal {
@@ -457,10 +475,10 @@ impl Stepper<'_> {
         }
         let since = self.state.settled_at.unwrap_or(self.now);
         self.state.settled_at = waits.then_some(since);
+        if !self.state.phase.holds_slot() {
+            self.state.dispatched_agent = None;
+        }
         if self.state.phase != self.before {
-            if self.state.phase == Phase::Queued {
-                self.state.queued_at = Some(self.now);
-            }
             self.moved.events.push(Event::PhaseChanged { phase: self.state.phase.clone() });
         }
         Step { state: self.state, outcome: StepOutcome::Moved(self.moved) }

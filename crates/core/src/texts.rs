@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use crate::{
-    About, AgentEvent, Ask, CheckResult, Decision, End, EscalationReason, Event, FailureReason,
-    LaunchProblem, MissingProgram, Phase, Reply, StopWhy, ToolUse, TurnEnd, TurnStop, Verdict,
+    About, AgentEvent, Ask, CheckResult, End, EscalationReason, Event, FailureReason, LaunchProblem,
+    MissingProgram, Phase, Reply, StopWhy, ToolUse, TurnEnd, TurnStop, Verdict,
 };
 
 /// What is done with each text.
@@ -32,7 +32,7 @@ impl Event {
                 end.for_each_text(each);
                 [&mut exit.stderr_tail, changes].into_iter().for_each(each);
             }
-            Self::HandedOver { why, .. } => each(why),
+            Self::HandedOver { why, .. } | Self::AgentUnavailable { why, .. } => each(why),
             Self::CheckStarted { name, .. } => each(name),
             Self::CheckFinished { result } => of_check(result, each),
             Self::VerdictReached { verdict } | Self::Verified { verdict } => verdict.for_each_text(each),
@@ -42,9 +42,12 @@ impl Event {
             Self::MessageSent { text } | Self::Notice { text } => each(text),
             Self::CompactRequested { focus } => focus.iter_mut().for_each(each),
             Self::PhaseChanged { phase } => of_phase(phase, each),
+            Self::PrerequisitesMet { inherited } => inherited.prompt.iter_mut().for_each(each),
             Self::Created
             | Self::Claimed { .. }
-            | Self::Dispatched
+            | Self::Dispatched { .. }
+            | Self::AccountUnavailable { .. }
+            | Self::SharedBudgetSpent { .. }
             | Self::AttemptStarted
             | Self::TimeoutReached { .. }
             | Self::Stopped
@@ -79,7 +82,10 @@ impl AgentEvent {
             Self::NotCompacted { reason } | Self::SleepAsked { reason, .. } => each(reason),
             Self::Asked(ask) => of_ask(ask, each),
             Self::Submitted { summary } => each(summary),
-            Self::Decided(decision) => of_decision(decision, each),
+            Self::Decided(decision) => {
+                each(&mut decision.tool);
+                decision.rule.iter_mut().for_each(each);
+            }
             Self::TurnEnded(end) => of_turn_end(end, each),
             Self::Unrecognised { what, raw, .. } => {
                 each(what);
@@ -144,11 +150,6 @@ fn of_reply(reply: &mut Reply, each: Each<'_>) {
         Reply::Denied { message } => each(message),
         Reply::Allowed | Reply::Always => {}
     }
-}
-
-fn of_decision(decision: &mut Decision, each: Each<'_>) {
-    each(&mut decision.tool);
-    decision.rule.iter_mut().for_each(each);
 }
 
 fn of_turn_end(end: &mut TurnEnd, each: Each<'_>) {

@@ -97,12 +97,24 @@ pub struct Usage {
     pub cost: MicroUsd,
     /// What it cost by the list of prices, where the agent does not report it.
     pub estimate: MicroUsd,
+    /// Output that the agent does not count yet, by its length. Like `estimate`, it is replaced by the agent's own figure.
+    pub written: Tokens,
     /// Which of the zeros were reported.
     pub reported: Reported,
     /// Whether it is a sum of which a part is unknown, so that more was used.
     pub partial: bool,
-    /// Output that the agent counts later, by its length. It is for the estimate alone: it is neither stored nor added up.
-    pub uncounted: Tokens,
+    /// Tokens for the estimate alone: they are neither stored nor added up.
+    pub uncounted: Uncounted,
+}
+
+/// Tokens that were counted before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Uncounted {
+    pub input: Tokens,
+    pub output: Tokens,
+    pub cache_read: Tokens,
+    pub cache_write: Tokens,
+    pub cache_write_1h: Tokens,
 }
 
 /// Which amounts of a [`Usage`] are known although they may be zero.
@@ -128,6 +140,8 @@ struct UsageRecord {
     #[serde(default, skip_serializing_if = "is_default")]
     estimate: MicroUsd,
     #[serde(default, skip_serializing_if = "is_default")]
+    written: Tokens,
+    #[serde(default, skip_serializing_if = "is_default")]
     partial: bool,
 }
 
@@ -147,6 +161,7 @@ impl From<Usage> for UsageRecord {
             cache_write_1h: usage.cache_write_1h,
             cost: (usage.reported.cost || usage.cost != MicroUsd(0)).then_some(usage.cost),
             estimate: usage.estimate,
+            written: usage.written,
             partial: usage.partial,
         }
     }
@@ -162,13 +177,14 @@ impl From<UsageRecord> for Usage {
             cache_write_1h: record.cache_write_1h,
             cost: record.cost.unwrap_or_default(),
             estimate: record.estimate,
+            written: record.written,
             reported: Reported {
                 tokens: record.input.is_some(),
                 cache: record.cache_read.is_some(),
                 cost: record.cost.is_some(),
             },
             partial: record.partial,
-            uncounted: Tokens(0),
+            uncounted: Uncounted::default(),
         }
     }
 }
@@ -188,9 +204,18 @@ impl Usage {
         Self { reported: Reported { tokens: true, cache: true, cost: true }, ..Self::default() }
     }
 
-    /// All tokens of every kind, as far as they are known.
+    /// All tokens of every kind, estimates included, as far as they are known.
     pub fn tokens(&self) -> Tokens {
-        self.input + self.output + self.cache_read + self.cache_write
+        self.input + self.output + self.written + self.cache_read + self.cache_write
+    }
+
+    /// All that its estimate is about.
+    #[must_use]
+    pub fn with_uncounted(self) -> Self {
+        let Uncounted { input, output, cache_read, cache_write, cache_write_1h } = self.uncounted;
+        let output = output + self.written;
+        Self { written: Tokens(0), ..self }
+            + Self { input, output, cache_read, cache_write, cache_write_1h, ..Self::default() }
     }
 
     /// What it cost, estimates included, as far as it is known.
@@ -222,6 +247,7 @@ impl Usage {
     pub fn record(&mut self, used: Self) {
         if used.cost != MicroUsd(0) {
             self.estimate = MicroUsd(0);
+            self.written = Tokens(0);
         }
         *self += used;
     }
@@ -251,13 +277,14 @@ impl Add for Usage {
             cache_write_1h: self.cache_write_1h + other.cache_write_1h,
             cost: self.cost + other.cost,
             estimate: self.estimate + other.estimate,
+            written: self.written + other.written,
             reported: Reported {
                 tokens: self.reported.tokens || other.reported.tokens,
                 cache: self.reported.cache || other.reported.cache,
                 cost: self.reported.cost || other.reported.cost,
             },
             partial: self.partial || other.partial,
-            uncounted: Tokens(0),
+            uncounted: Uncounted::default(),
         }
     }
 }
@@ -308,6 +335,23 @@ mod tests {
     }
 
     #[test]
+    fn output_that_is_estimated_counts_until_the_agents_own_figure_replaces_it() {
+        let mut sum = Usage::default();
+        let written = Usage { input: Tokens(10), written: Tokens(300), ..Usage::default() };
+        sum.record(written);
+        assert_eq!((sum.tokens(), sum.output), (Tokens(310), Tokens(0)));
+        let stored = serde_json::to_string(&sum).expect("JSON");
+        assert_eq!(serde_json::from_str::<Usage>(&stored).expect("usage").tokens(), Tokens(310));
+        sum.record(Usage { output: Tokens(250), cost: MicroUsd(1), ..Usage::default() });
+        assert_eq!(sum.tokens(), Tokens(260));
+        let priced = Usage { uncounted: Uncounted { output: Tokens(1), ..Uncounted::default() }, ..written };
+        assert_eq!(
+            (priced.with_uncounted().output, priced.with_uncounted().tokens()),
+            (Tokens(301), Tokens(311))
+        );
+    }
+
+    #[test]
     fn usage_that_was_stored_without_estimates_is_read() {
         let stored = r#"{"input":1,"output":2,"cache_read":3,"cache_write":4,"cost":5}"#;
         let usage: Usage = serde_json::from_str(stored).expect("usage");
@@ -350,25 +394,23 @@ mod tests {
 
     #[test]
     fn dollars_are_shown_as_people_read_them() {
-        let shown =
-            [0, 7, 42, 420, 999, 3_075, 4_000, 42_300, 50_000, 99_960, 423_700, 1_200_000, 1_234_567_890];
-        let shown = shown.map(|micro| MicroUsd(micro).to_string());
-        let wanted = [
-            "$0.00",
-            "$0.000007",
-            "$0.000042",
-            "$0.00042",
-            "$0.001",
-            "$0.0031",
-            "$0.004",
-            "$0.042",
-            "$0.05",
-            "$0.10",
-            "$0.42",
-            "$1.20",
-            "$1234.57",
-        ];
-        assert_eq!(shown, wanted);
+        for (micro, shown) in [
+            (0, "$0.00"),
+            (7, "$0.000007"),
+            (42, "$0.000042"),
+            (420, "$0.00042"),
+            (999, "$0.001"),
+            (3_075, "$0.0031"),
+            (4_000, "$0.004"),
+            (42_300, "$0.042"),
+            (50_000, "$0.05"),
+            (99_960, "$0.10"),
+            (423_700, "$0.42"),
+            (1_200_000, "$1.20"),
+            (1_234_567_890, "$1234.57"),
+        ] {
+            assert_eq!(MicroUsd(micro).to_string(), shown);
+        }
     }
 
     #[test]

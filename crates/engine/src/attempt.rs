@@ -4,7 +4,6 @@
 //! Both cases take the same path: the log is read from its beginning through the protocol. Events that are recorded are
 //! not sent again, and lines that `stdin.log` has are not written again. From there on the attempt is live.
 
-mod past;
 mod start;
 mod time;
 
@@ -23,9 +22,8 @@ use towline_core::{
 };
 use towline_process::{ExitRecord, Notice, ProcessError, StopCause};
 
-use self::past::Past;
+pub(crate) use self::start::refuse;
 use self::start::{SIGNAL_PATIENCE, lifetime, start, with_tools};
-pub(crate) use self::start::{pricing, refuse};
 use self::time::AttemptTime;
 use crate::checks::{changes, left_work};
 use crate::driver::until;
@@ -58,8 +56,6 @@ pub(crate) struct AttemptJob {
     pub(crate) read_to: u64,
     /// Whether its start is recorded already.
     pub(crate) started: bool,
-    /// Where to look for what earlier attempts left.
-    pub(crate) trail: Trail,
     /// When the core decided to start it. Its deadlines count from there, whichever engine runs it.
     pub(crate) started_at: Timestamp,
     /// Requests of the agent that were answered before, and when.
@@ -82,7 +78,8 @@ pub(crate) async fn run(shared: Arc<Shared>, job: AttemptJob, sender: EventSende
     let _: Result<(), DriverGone> = match Conversation::open(&shared, &job, &sender, control).await {
         Ok(conversation) => conversation.hold(&job).await,
         Err(problem) => {
-            refuse(&shared.home.attempt(job.goal.id, job.launch.attempt), job.trail, &sender, problem).await;
+            let dir = shared.home.attempt(job.goal.id, job.launch.attempt);
+            refuse(&dir, &Trail::of(&job.goal, &shared.supervisor), &sender, problem).await;
             Ok(())
         }
     };
@@ -97,7 +94,7 @@ async fn give_up(
     stop: watch::Receiver<StopLevel>,
 ) -> Result<(), DriverGone> {
     // What is left after that is found before the next start for the goal.
-    let _ = runs::sweep(job.trail).await;
+    let _ = runs::sweep(&Trail::of(&job.goal, &shared.supervisor)).await;
     let work = match job.workspace {
         Some(workspace) => left_work(&shared.home, job.goal, workspace, job.checked, stop).await,
         None => Work::Nothing,
@@ -119,12 +116,17 @@ struct Conversation<'a> {
     control: ExecutorControl,
     /// Output up to here is in the goal's log already.
     recorded_to: u64,
-    past: Past,
+    /// Output up to here was there before this engine looked after the attempt.
+    output_before: u64,
+    /// Requests of the agent that were answered before, and when.
+    answered: BTreeMap<String, Timestamp>,
     sent: Sent,
     /// Whether a rule denied the agent a tool.
     was_denied: bool,
     /// Whether it has come to the end of a turn and begun no other.
     turn_is_over: bool,
+    /// Whether it may be using the model. Subagents in the background do that after the end of a turn, too.
+    may_spend: bool,
     input: Input,
     stopping: Stopping,
     /// How long the agent's tree may take to end after SIGTERM.
@@ -163,14 +165,11 @@ impl<'a> Conversation<'a> {
         let settings = resolved.agents.get(name).ok_or_else(|| LaunchProblem::Other {
             message: format!("agent `{name}` is no longer in the configuration; add `[agents.{name}]`"),
         })?;
-        let goal = job.goal.id;
-        let workspace = job.workspace.as_ref().map(|workspace| workspace.path.clone()).unwrap_or_default();
+        let (goal, trail) = (job.goal.id, Trail::of(&job.goal, &shared.supervisor));
         let dir = shared.home.attempt(goal, job.launch.attempt);
         let settings = with_tools(settings, &resolved.tools);
-        let pricing = pricing(&settings, job.unknown_price);
         let provider = agent(settings.kind).provider(&settings, &resolved.environment);
-        let (launch, used) = (job.launch.clone(), job.used_before);
-        let opening = Opening::new(&dir, settings, launch, workspace, used, pricing, provider);
+        let opening = Opening::new(&dir, job, settings, provider);
         let towline = BTreeMap::from([
             (GOAL_VARIABLE.to_owned(), goal.to_string()),
             (QUESTION_VARIABLE.to_owned(), question_file::path(&dir).display().to_string()),
@@ -179,15 +178,13 @@ impl<'a> Conversation<'a> {
         ]);
         let context = opening.context(&resolved.environment, &towline);
         let lifetime = lifetime(*control.lease_ends.borrow());
-        let past = Past::of(&dir, job.answered.clone());
-        let (run, time) = match RunState::find(&dir, job.trail).await {
+        let output_before = std::fs::symlink_metadata(dir.join("stdout.log")).map_or(0, |log| log.len());
+        let (run, time) = match RunState::find(&dir, &trail).await {
             Some(run) => (run, AttemptTime::adopted(shared.clock.now())),
             None => {
                 let left = |error: ProcessError| LaunchProblem::Other { message: error.to_string() };
-                let (swept, refreshed) = tokio::join!(
-                    runs::sweep(job.trail),
-                    refresh(&shared.home, &job.goal, control.stop.clone())
-                );
+                let (swept, refreshed) =
+                    tokio::join!(runs::sweep(&trail), refresh(&shared.home, &job.goal, control.stop.clone()));
                 swept.map_err(left)?;
                 refreshed?;
                 let time = AttemptTime::started(shared.clock.now());
@@ -198,7 +195,7 @@ impl<'a> Conversation<'a> {
         Ok(Self {
             shared,
             sender,
-            trail: job.trail,
+            trail,
             reading: Reading::new(&dir, opening.protocol(&context, &sent)),
             deadlines: Deadlines::start(opening.settings.timeouts.clone(), job.started_at),
             stop_grace: opening.settings.stop_grace,
@@ -207,9 +204,11 @@ impl<'a> Conversation<'a> {
             run,
             control,
             recorded_to: job.read_to,
-            past,
+            output_before,
+            answered: job.answered.clone(),
             sent,
             turn_is_over: false,
+            may_spend: true,
             input: Input::Open,
             was_denied: false,
             stopping: Stopping::No,
@@ -318,7 +317,7 @@ impl<'a> Conversation<'a> {
                 Ok(Notice::Grown { .. }) => {}
                 Ok(Notice::Exited(record)) => self.run = RunState::Ended(record),
                 Err(error) => {
-                    self.run = RunState::reach(&self.dir, self.trail).await;
+                    self.run = RunState::reach(&self.dir, &self.trail).await;
                     if let (ProcessError::NotEnded { .. }, RunState::Lost) = (&error, &self.run) {
                         // Report it however the goal ends.
                         self.sender.send_own(Event::Notice { text: error.to_string() }).await?;
@@ -347,7 +346,7 @@ impl<'a> Conversation<'a> {
             (StopLevel::Run, _) => {}
             (StopLevel::Stop | StopLevel::StopSpending, Stopping::No | Stopping::Overdue) => {
                 let words = self.reading.steer(Steer::Interrupt);
-                if level == StopLevel::StopSpending && words.is_empty() && !self.turn_is_over {
+                if level == StopLevel::StopSpending && words.is_empty() && self.may_spend {
                     self.kill().await;
                     return Ok(());
                 }
@@ -388,7 +387,7 @@ impl<'a> Conversation<'a> {
         if self.reading.take_in() == Output::Drained {
             return Ok(Output::Drained);
         }
-        let heard_at = self.past.time_of(self.reading.offset()).unwrap_or_else(|| self.time.now());
+        let heard_at = self.time_of(self.reading.offset());
         self.deadlines.heard(heard_at);
         let mut batch = Vec::new();
         while let Some((raw, actions)) = self.reading.next_line() {
@@ -434,15 +433,23 @@ impl<'a> Conversation<'a> {
         // Where nothing is recorded yet, an empty first line is not, either.
         let recorded =
             self.recorded_to > 0 && raw.is_some_and(|raw| raw.offset + raw.length <= self.recorded_to);
-        let time = raw.and_then(|raw| self.past.time_of(raw.offset + raw.length));
-        let now = time.unwrap_or_else(|| self.time.now());
+        let now = match raw {
+            Some(raw) => self.time_of(raw.offset + raw.length),
+            None => self.time.now(),
+        };
         let mut news = Vec::new();
         for action in actions {
             let Action::Emit { event, parent } = action else { continue };
             self.take_note(&event, now);
-            if matches!(event, AgentEvent::TurnEnded(_))
-                && let Stopping::Asked(_) = self.stopping
-            {
+            let is_due = match &event {
+                AgentEvent::TurnEnded(_) => true,
+                // It keeps spending, and can no longer be asked to stop.
+                AgentEvent::Usage { used, .. } => {
+                    self.turn_is_over && self.input == Input::Closed && is_use(used)
+                }
+                _ => false,
+            };
+            if is_due && let Stopping::Asked(_) = self.stopping {
                 self.stopping = Stopping::Asked(Instant::now());
             }
             if !recorded {
@@ -453,14 +460,22 @@ impl<'a> Conversation<'a> {
         news
     }
 
+    /// When the output before `end` was there: now, unless it was there before this engine looked after the attempt.
+    fn time_of(&mut self, end: u64) -> Timestamp {
+        let was_there = end <= self.output_before;
+        let then = if was_there { self.reading.time_of(end) } else { None };
+        then.unwrap_or_else(|| self.time.now())
+    }
+
     fn take_note(&mut self, event: &AgentEvent, now: Timestamp) {
         self.deadlines.saw(event, now);
         match event {
             AgentEvent::Decided(decision) if decision.outcome == Outcome::Deny => self.was_denied = true,
-            AgentEvent::TurnStarted => self.turn_is_over = false,
-            AgentEvent::TurnEnded(_) => self.turn_is_over = true,
+            AgentEvent::TurnStarted => (self.turn_is_over, self.may_spend) = (false, true),
+            AgentEvent::TurnEnded(_) => (self.turn_is_over, self.may_spend) = (true, false),
+            AgentEvent::Usage { used, .. } => self.may_spend |= is_use(used),
             AgentEvent::Asked(ask) => {
-                let answered = ask.request.as_ref().and_then(|request| self.past.answered.remove(request));
+                let answered = ask.request.as_ref().and_then(|request| self.answered.remove(request));
                 if let Some(answered_at) = answered {
                     self.deadlines.answered(answered_at);
                 }
@@ -483,7 +498,7 @@ impl<'a> Conversation<'a> {
         self.act(words, None).await?;
         match answers {
             // An adopted agent that does not wait any more was answered by an earlier engine.
-            Some(question) if is_heard || self.past.output_to > 0 => {
+            Some(question) if is_heard || self.output_before > 0 => {
                 self.deadlines.answered(self.time.now());
                 self.sender
                     .send_own(Event::AnswerDelivered { question, words: self.reading.refusal_words() })
@@ -510,4 +525,9 @@ impl<'a> Conversation<'a> {
 /// Splits actions into events and everything else.
 fn apart(actions: Vec<Action>) -> (Vec<Action>, Vec<Action>) {
     actions.into_iter().partition(|action| matches!(action, Action::Emit { .. }))
+}
+
+/// Whether the model was used, and not only its context reported.
+fn is_use(used: &Usage) -> bool {
+    !used.with_uncounted().is_empty()
 }

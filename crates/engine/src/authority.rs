@@ -37,7 +37,7 @@ pub fn is_supervised(state_directory: &Path, pid: u32) -> io::Result<bool> {
 
 /// Why the process at the other end of a socket may not steer. What the engine itself started counts as well: a supervisor
 /// that dies leaves its tree to the engine.
-pub(crate) fn refusal(state_directory: &Path, peer: Option<u32>) -> Option<String> {
+pub fn refusal(state_directory: &Path, peer: Option<u32>) -> Option<String> {
     let Some(pid) = peer else { return Some("the process that asks cannot be identified".to_owned()) };
     let is_below_us = ancestors(pid).map(|above| above.contains(&std::process::id()));
     match is_below_us.and_then(|is_below_us| Ok(is_below_us || is_supervised(state_directory, pid)?)) {

@@ -8,7 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use towline_check::{CheckError, CheckRun, Environment, missing_program};
@@ -17,13 +16,13 @@ use towline_core::{
 };
 use towline_process::Priority;
 use towline_store::StoredBaseline;
-use towline_workspace::{WorkspaceError, digest_of_copies};
+use towline_workspace::digest_of_copies;
 
 use crate::engine::Shared;
 use crate::home::Home;
 use crate::news::{EventSender, StopLevel};
 use crate::place::repository_of;
-use crate::prepare::{stoppable, stopped};
+use crate::prepare::{stopped, try_stoppable};
 use crate::resolver::Resolved;
 
 /// How long a stored result is good for. Tools, services and the time of day change without a trace in its key.
@@ -49,38 +48,26 @@ pub(crate) async fn run(
     sender: EventSender,
     stop: watch::Receiver<StopLevel>,
 ) {
-    let round = job.round;
     let event = match reach(&shared, &job, stop).await {
-        Ok(reached) => Event::BaselineReached {
-            round,
-            checks: reached.checks,
-            reused: reached.reused,
-            missing: reached.missing,
-        },
+        Ok(reached) => reached,
         Err(CheckError::Stopped) => return,
-        Err(error) => Event::BaselineUnknown { round, reason: error.to_string() },
+        Err(error) => Event::BaselineUnknown { round: job.round, reason: error.to_string() },
     };
     // A driver that is gone needs no news.
     let _ = sender.send_own(event).await;
-}
-
-#[derive(Default)]
-struct Reached {
-    checks: Vec<CheckResult>,
-    reused: Option<Timestamp>,
-    missing: Option<MissingProgram>,
 }
 
 async fn reach(
     shared: &Shared,
     job: &BaselineJob,
     stop: watch::Receiver<StopLevel>,
-) -> Result<Reached, CheckError> {
-    let goal = &job.goal;
+) -> Result<Event, CheckError> {
+    let (goal, round) = (&job.goal, job.round);
     let key = key_of(job).await;
     if let Some(stored) = stored(shared, goal, key.as_deref()).await {
         let checks = stored.checks.into_iter().map(without_output).collect();
-        return Ok(Reached { checks, reused: Some(stored.found_at), missing: None });
+        let reused = Some(stored.found_at);
+        return Ok(Event::BaselineReached { round, checks, reused, missing: None });
     }
     let checks = check(shared, job, stop).await?;
     let missing = missing(goal, &checks, &job.resolved.check_environment(goal));
@@ -93,7 +80,7 @@ async fn reach(
         // The next goal runs them again then.
         let _ = shared.store.store_baseline(&key, &StoredBaseline { checks, found_at }).await;
     }
-    Ok(Reached { checks, reused: None, missing })
+    Ok(Event::BaselineReached { round, checks, reused: None, missing })
 }
 
 /// The result that an earlier goal stored. An agent may have disturbed those checks, so a base that must be red is checked
@@ -114,15 +101,12 @@ async fn check(
     stop: watch::Receiver<StopLevel>,
 ) -> Result<Vec<CheckResult>, CheckError> {
     let (home, goal) = (shared.home.clone(), job.goal.clone());
-    let base = stoppable(stopped(stop.clone()), move |halt| -> Result<_, WorkspaceError> {
+    let base = try_stoppable(stopped(stop.clone()), move |halt| {
         let repository = repository_of(&home, &goal)?.until(halt);
         let base = repository.as_candidate(&goal.workspace.base)?;
         Ok((repository, base))
     });
-    let (repository, base) = match base.await {
-        Ok(base) => base?,
-        Err(panic) => return Err(CheckError::Lost { message: panic.to_string() }),
-    };
+    let (repository, base) = base.await?;
     let run = CheckRun {
         goal: &job.goal,
         candidate: &base,

@@ -3,32 +3,22 @@
 //! A verdict makes one and removes it. One with warm directories is left for the next verdict of the goal, until the goal has
 //! ended. Neighbours: `towline-check` makes and leaves them; `sweep` and `gc` remove what a killed engine left.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
 use towline_core::GoalId;
 use towline_workspace::aside_of;
 
-use crate::home::Home;
+use crate::home::{BASE, Home};
 use crate::removal::size_of;
 use crate::sweep::named_entries;
 
-/// The disk space of all checkouts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StoredCheckouts {
-    /// How many goals have one.
-    pub goals: usize,
-    /// The size of their files.
-    pub bytes: u64,
-}
-
-impl StoredCheckouts {
-    /// Looks at all that are there.
-    pub fn of(home: &Home) -> Self {
-        let found = all(home);
-        let goals: std::collections::BTreeSet<GoalId> = found.iter().map(|(goal, _)| *goal).collect();
-        Self { goals: goals.len(), bytes: found.iter().map(|(_, path)| size_of(path)).sum() }
-    }
+/// How many goals have checkouts, and how many bytes their files have.
+pub fn checkouts_size(home: &Home) -> (usize, u64) {
+    let found = all(home);
+    let goals: BTreeSet<GoalId> = found.iter().map(|(goal, _)| *goal).collect();
+    (goals.len(), found.iter().map(|(_, path)| size_of(path)).sum())
 }
 
 /// The checkout of a goal, the place of an earlier one while it is replaced, and the checkout of the base.
@@ -41,7 +31,7 @@ pub(crate) fn of_goal(home: &Home, goal: GoalId) -> [PathBuf; 3] {
 pub(crate) fn all(home: &Home) -> Vec<(GoalId, PathBuf)> {
     let named = named_entries::<String>(&home.verifications()).into_iter();
     let goal = |name: &str| {
-        let goal = [".warm", ".base"].iter().find_map(|place| name.strip_suffix(place));
+        let goal = [".warm", BASE].iter().find_map(|place| name.strip_suffix(place));
         goal.unwrap_or(name).parse::<GoalId>().ok()
     };
     named.filter_map(|(name, path)| Some((goal(&name)?, path))).collect()
@@ -57,23 +47,22 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::tests::values::goal;
 
     #[test]
     fn all_places_of_a_goal_are_counted_and_removed() {
         let scratch = tempfile::tempdir().expect("a scratch directory");
         let home = Home::create(scratch.path().join("state")).expect("a state directory");
-        let [one, other]: [GoalId; 2] =
-            ["01932f6e-7c00-7abc-8def-0123456789ab", "01932f6e-7c00-7abc-8def-0123456789ac"]
-                .map(|id| id.parse().expect("a goal id"));
-        assert_eq!(StoredCheckouts::of(&home), StoredCheckouts::default());
+        let [one, other] = [1, 2].map(|number| goal(number).id);
+        assert_eq!(checkouts_size(&home), (0, 0));
         for place in of_goal(&home, one).iter().chain(&of_goal(&home, other)[2..]) {
             home.make(&place.join("target")).expect("made");
             fs::write(place.join("target/out"), "0123456789").expect("written");
         }
         home.make(&home.verifications().join("else.warm")).expect("made");
-        assert_eq!(StoredCheckouts::of(&home), StoredCheckouts { goals: 2, bytes: 40 });
+        assert_eq!(checkouts_size(&home), (2, 40));
         remove(&home, one).expect("removed");
-        assert_eq!(StoredCheckouts::of(&home), StoredCheckouts { goals: 1, bytes: 10 });
+        assert_eq!(checkouts_size(&home), (1, 10));
         assert_eq!(all(&home), [(other, home.verification(other))]);
     }
 }

@@ -1,20 +1,18 @@
 //! Makes the candidate of an attempt's work and has the checks run on it.
 
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 use towline_check::{CheckError, CheckRun, Interrupted, Progress};
 use towline_core::{AttemptNo, Event, Goal, Reuse, Seq, Verdict, Work, WorkspaceBinding};
 use towline_process::Priority;
-use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository, WorkspaceError};
+use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository};
 
 use crate::engine::Shared;
 use crate::home::Home;
 use crate::news::{EventSender, StopLevel};
 use crate::place::workspace_of;
-use crate::prepare::{stoppable, stopped, stopped_for_a_while};
+use crate::prepare::{stoppable, stopped, stopped_for_a_while, try_stoppable};
 use crate::resolver::Resolved;
 use crate::runs::{self, Trail};
 use crate::{baseline, interrupted, supervisors};
@@ -38,8 +36,6 @@ pub(crate) struct ChecksJob {
     pub(crate) reuse: Reuse,
     /// The last event of the goal.
     pub(crate) last_seq: Seq,
-    /// Where to look for what the goal's attempts left.
-    pub(crate) trail: Trail,
 }
 
 /// Runs the checks and reports the verdict, that they could not be run, or that they were stopped.
@@ -49,35 +45,38 @@ pub(crate) async fn run(
     sender: EventSender,
     stop: watch::Receiver<StopLevel>,
 ) {
-    let ChecksJob { goal, resolved, workspace, attempt, summary, reuse, last_seq, trail } = job;
+    let ChecksJob { goal, resolved, workspace, attempt, summary, reuse, last_seq } = job;
+    let trail = Trail::of(&goal, &shared.supervisor);
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
         let interrupted = interrupted::find(&shared, &goal, last_seq).await;
         // Nothing of the agent may be alive while its work is judged, nor of the checks on the base.
         baseline::clear(&shared.home, goal.id).await?;
-        runs::sweep(trail).await?;
+        runs::sweep(&trail).await?;
         let setup_changes = workspace.setup_changes.clone();
-        let commit = CandidateCommit { n: attempt.get(), message: goal.commit_message(&summary) };
-        let (repository, candidate) =
-            candidate(&shared.home, goal.clone(), workspace, commit, stopped(stop.clone())).await?;
+        let made = candidate(&shared.home, &goal, workspace, attempt.get(), &summary, stopped(stop.clone()));
+        let (repository, candidate) = made.await?;
         for warning in &candidate.warnings {
             // A driver that is gone needs no report.
             let _ = sender.send_own(Event::Notice { text: warning.clone() }).await;
         }
-        let logs = shared.home.attempt(goal.id, attempt).join("checks");
-        let judged = Judged {
-            resolved: &resolved,
-            repository: &repository,
+        let run = CheckRun {
+            goal: &goal,
             candidate: &candidate,
+            repository: &repository,
             setup_changes: &setup_changes,
+            verify_dir: &shared.home.verification(goal.id),
             reuse,
-            interrupted: interrupted.as_ref().map(|interrupted| (interrupted, trail)),
+            log_dir: &shared.home.attempt(goal.id, attempt).join("checks"),
+            supervisor: &shared.supervisor_of(goal.id),
+            environment: &resolved.check_environment(&goal),
+            priority: Priority::Normal,
         };
-        judge(&shared, &goal, judged, &logs, &sender, stop).await
+        judge(&shared, run, interrupted.as_ref(), &sender, stop).await
     };
     let mut judged = judged.await;
     if judged.is_err()
-        && let Err(error) = supervisors::end_all(&shared, trail).await
+        && let Err(error) = supervisors::end_all(&shared, &trail).await
     {
         judged = Err(error.into());
     }
@@ -90,58 +89,30 @@ pub(crate) async fn run(
     let _ = sender.send_own(event).await;
 }
 
-/// What is judged.
-#[derive(Clone, Copy)]
-pub(crate) struct Judged<'a> {
-    /// The configuration of the goal's project.
-    pub(crate) resolved: &'a Resolved,
-    /// Towline's own repository of the goal.
-    pub(crate) repository: &'a Repository,
-    /// The commit, and how it came to be.
-    pub(crate) candidate: &'a Candidate,
-    /// What setup changes before any work.
-    pub(crate) setup_changes: &'a BTreeMap<String, Option<String>>,
-    /// What the verdict may use of the one before it.
-    pub(crate) reuse: Reuse,
-    /// What an engine that was killed left of the same verdict.
-    pub(crate) interrupted: Option<(&'a Interrupted, Trail)>,
-}
-
-/// Runs the goal's checks on a commit and reports how they go.
-pub(crate) async fn judge(
+/// Reaches the verdict and reports how the checks go. An engine that was killed may have left a part of the same verdict.
+async fn judge(
     shared: &Shared,
-    goal: &Goal,
-    judged: Judged<'_>,
-    logs: &Path,
+    run: CheckRun<'_>,
+    interrupted: Option<&Interrupted>,
     sender: &EventSender,
     stop: watch::Receiver<StopLevel>,
 ) -> Result<Verdict, CheckError> {
     // Cannot grow: two entries for each check of the goal and each of two checkouts.
     let (progress, mut reported) = mpsc::unbounded_channel();
-    let run = CheckRun {
-        goal,
-        candidate: judged.candidate,
-        repository: judged.repository,
-        setup_changes: judged.setup_changes,
-        verify_dir: &shared.home.verification(goal.id),
-        reuse: judged.reuse,
-        log_dir: logs,
-        supervisor: &shared.supervisor_of(goal.id),
-        environment: &judged.resolved.check_environment(goal),
-        priority: Priority::Normal,
-    };
     let report = move |report| {
         // The receiver lives as long as this call.
         let _ = progress.send(report);
     };
     let verdict = async move {
         let mut report = report;
-        if let Some((interrupted, trail)) = judged.interrupted {
+        if let Some(interrupted) = interrupted {
             match towline_check::resume(run, interrupted, stopped(stop.clone()), &mut report).await {
                 Ok(Some(verdict)) => return Ok(verdict),
                 Err(CheckError::Stopped) => return Err(CheckError::Stopped),
                 // Whatever is left of it must not disturb the verdict from the start.
-                Ok(None) | Err(_) => supervisors::end_all(shared, trail).await?,
+                Ok(None) | Err(_) => {
+                    supervisors::end_all(shared, &Trail::of(run.goal, &shared.supervisor)).await?
+                }
             }
         }
         towline_check::run(run, stopped(stop), report).await
@@ -173,8 +144,7 @@ pub(crate) async fn left_work(
     checked: Option<String>,
     stop: watch::Receiver<StopLevel>,
 ) -> Work {
-    let commit = CandidateCommit { n: AS_IT_IS_NOW, message: goal.commit_message("") };
-    let made = candidate(home, goal.clone(), workspace, commit, stopped_for_a_while(stop));
+    let made = candidate(home, &goal, workspace, AS_IT_IS_NOW, "", stopped_for_a_while(stop));
     let Ok((repository, candidate)) = made.await else { return Work::Nothing };
     let base = goal.workspace.base;
     let before = match checked {
@@ -206,29 +176,21 @@ pub(crate) async fn changes(
     }
 }
 
-/// The commit that a candidate becomes.
-struct CandidateCommit {
-    /// The attempt, or [`AS_IT_IS_NOW`].
-    n: u32,
-    message: String,
-}
-
+/// Makes the candidate with this number: that of an attempt, or [`AS_IT_IS_NOW`].
 async fn candidate(
     home: &Home,
-    goal: Goal,
+    goal: &Goal,
     binding: WorkspaceBinding,
-    commit: CandidateCommit,
+    number: u32,
+    summary: &str,
     stop: impl Future<Output = ()>,
 ) -> Result<(Repository, Candidate), CheckError> {
-    let home = home.clone();
-    let made = stoppable(stop, move |halt| -> Result<_, WorkspaceError> {
+    let (home, goal, message) = (home.clone(), goal.clone(), goal.commit_message(summary));
+    let made = try_stoppable(stop, move |halt| {
         let (repository, workspace) = workspace_of(&home, &goal, &binding, halt)?;
         let protect = Protect::of_candidate(&goal)?;
-        let candidate = workspace.with_message(commit.message).candidate(commit.n, &protect)?;
+        let candidate = workspace.with_message(message).candidate(number, &protect)?;
         Ok((repository, candidate))
     });
-    match made.await {
-        Ok(result) => Ok(result?),
-        Err(panic) => Err(CheckError::Lost { message: panic.to_string() }),
-    }
+    made.await
 }

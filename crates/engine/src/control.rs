@@ -6,6 +6,8 @@
 //! Everybody may follow a goal. Only the operator may steer it; an agent proves with its token that it speaks for its own
 //! goal.
 
+mod passing_on;
+
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
@@ -19,22 +21,22 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use towline_core::{AgentEvent, Ask, Envelope, GoalId, Seq};
-use towline_store::{GoalRecord, Lease, Store, WorkerName};
+use towline_store::{GoalRecord, Lease, WorkerName};
 
+use self::passing_on::pass_on_all;
 use crate::authority;
 use crate::driver::Order;
 use crate::engine::{Driven, Shared};
-use crate::feed::{Appends, FeedSource};
 use crate::goal_command::GoalCommand;
 use crate::handle::Steerer;
+use crate::held::PoolState;
 use crate::home::Home;
 use crate::live::LiveMessage;
-use crate::presence::{is_dead, socket_name};
+use crate::presence::{is_dead, living_engines, socket_name};
 use crate::reading::without_escapes_in;
 
 /// The longest line, in either direction.
@@ -71,6 +73,8 @@ pub enum Request {
     },
     /// Pass on what is added to a goal's log, and the message that its agent is writing.
     Follow { goal: GoalId },
+    /// Report why goals of the queue wait.
+    PoolState,
 }
 
 /// A report that an agent makes through Towline's tools.
@@ -126,6 +130,8 @@ pub enum Reply {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         events: Vec<Envelope>,
     },
+    /// What the engine does about the queue.
+    PoolState { state: PoolState },
     /// The agent is writing.
     Live {
         /// The message as far as it is written.
@@ -197,42 +203,42 @@ async fn serve_client(stream: UnixStream, shared: Arc<Shared>, places: Arc<Place
     let place = if refusal.is_some() { &places.inside } else { &places.operator };
     let Ok(_place) = place.try_acquire() else { return };
     let (reading, mut writing) = stream.into_split();
-    let Some(line) = request_line(&mut BufReader::new(reading), REQUEST_PATIENCE).await else { return };
-    let Ok(request) = serde_json::from_str::<Request>(&line) else {
-        let _ = send(&mut writing, &Reply::NotUnderstood).await;
-        return;
-    };
-    match (request, refusal) {
-        (Request::Command { .. }, Some(why)) => {
-            let _ = send(&mut writing, &Reply::Refused { why }).await;
-        }
-        (Request::Command { goal, command }, None) => {
+    let mut reading = BufReader::new(reading);
+    let Some(line) = request_line(&mut reading, REQUEST_PATIENCE).await else { return };
+    let reply = match (serde_json::from_str(&line), refusal) {
+        (Err(_), _) => Reply::NotUnderstood,
+        (Ok(Request::Command { .. }), Some(why)) => Reply::Refused { why },
+        (Ok(Request::Command { goal, command }), None) => {
             let granted = match shared.driven(goal) {
                 Some(driven) => Steerer::new(driven.orders).send(command.into()).await,
                 None => None,
             };
-            let reply = match granted {
+            match granted {
                 Some(Ok(())) => Reply::Accepted,
                 Some(Err(illegal)) => Reply::Refused { why: illegal.to_string() },
                 None => Reply::NotDriven,
-            };
-            let _ = send(&mut writing, &reply).await;
-        }
-        (Request::Word { goal, token, word }, _) => {
-            let reply = match shared.driven(goal) {
-                Some(driven) => hear(&driven, token, word).await,
-                None => Reply::NotDriven,
-            };
-            let _ = send(&mut writing, &reply).await;
-        }
-        (Request::Follow { goal }, _) => match shared.driven(goal) {
-            // A follower that is gone needs nothing more.
-            Some(driven) => drop(pass_on(&mut writing, &*shared.store, goal, &driven.feed).await),
-            None => {
-                let _ = send(&mut writing, &Reply::NotDriven).await;
             }
+        }
+        (Ok(Request::Word { goal, token, word }), _) => match shared.driven(goal) {
+            Some(driven) => hear(&driven, token, word).await,
+            None => Reply::NotDriven,
         },
-    }
+        (Ok(Request::PoolState), _) => {
+            let (is_draining, held) = (shared.signals.is_draining(), shared.held.get());
+            Reply::PoolState { state: PoolState { is_draining, held } }
+        }
+        (Ok(Request::Follow { goal }), _) => tokio::select! {
+            reply = pass_on_all(&mut writing, &shared, goal) => match reply {
+                Ok(Some(reply)) => reply,
+                // A follower that is gone needs nothing more.
+                _ => return,
+            },
+            // A follower has no more to ask, so this is its end.
+            _ = reading.read_u8() => return,
+        },
+    };
+    // A client that is gone needs no answer.
+    let _ = send(&mut writing, &reply).await;
 }
 
 async fn request_line(reading: &mut (impl AsyncBufRead + Unpin), patience: Duration) -> Option<String> {
@@ -253,45 +259,6 @@ async fn hear(driven: &Driven, token: String, word: AgentWord) -> Reply {
         (Ok(()), Ok(true)) => Reply::Accepted,
         (Ok(()), Ok(false)) => Reply::Refused { why: "this attempt is over".to_owned() },
         _ => Reply::NotDriven,
-    }
-}
-
-/// Reports where the log ends now, and then what is added to it and written live, until the goal's driver has ended.
-async fn pass_on(
-    writing: &mut (impl AsyncWriteExt + Unpin),
-    store: &dyn Store,
-    goal: GoalId,
-    feed: &FeedSource,
-) -> io::Result<()> {
-    let (Some(mut appends), mut live) = (feed.appends(), feed.live()) else { return Ok(()) };
-    // The log is looked at after the subscription, so that the follower knows of everything that no append will bring.
-    let mut next = Ok(Appends::default());
-    loop {
-        match next {
-            Ok(events) if !events.is_empty() => writing.write_all(&grown(&events)?).await?,
-            Ok(_) | Err(RecvError::Lagged(_)) => {
-                let to = store.load(goal).await.map_err(io::Error::other)?.last_seq;
-                send(writing, &Reply::Grown { to, events: Vec::new() }).await?;
-            }
-            Err(RecvError::Closed) => return Ok(()),
-        }
-        next = loop {
-            tokio::select! {
-                appended = appends.recv() => break appended,
-                Some(message) = live.next() => send(writing, &Reply::Live { message }).await?,
-            }
-        };
-    }
-}
-
-/// What was added to a log, as a line. What is too long for one has to be read from the store.
-fn grown(events: &[Envelope]) -> io::Result<Vec<u8>> {
-    let to = events.last().map_or(Seq(0), |event| event.seq);
-    let line = line(&Reply::Grown { to, events: events.to_vec() })?;
-    if line.len() as u64 <= LONGEST_LINE {
-        Ok(line)
-    } else {
-        self::line(&Reply::Grown { to, events: Vec::new() })
     }
 }
 
@@ -350,6 +317,14 @@ pub async fn ask(home: &Home, record: &GoalRecord, request: &Request) -> io::Res
     }
 }
 
+/// Asks the engine by this name; no answer when it is not running.
+pub async fn ask_engine(home: &Home, worker: &WorkerName, request: &Request) -> io::Result<Option<Reply>> {
+    match connect(&home.engines(), &socket_name(worker))? {
+        Some(stream) => exchange(stream, request).await,
+        None => Ok(None),
+    }
+}
+
 /// Sends a request and waits for the answer; none from an engine that ends meanwhile.
 async fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Option<Reply>> {
     let exchanged = timeout(ANSWER_PATIENCE, async {
@@ -378,6 +353,28 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
 /// Whether a living engine holds the goal that has this lease.
 pub fn is_driven(home: &Home, lease: Option<&Lease>) -> bool {
     lease.is_some_and(|lease| !is_dead(&home.engines(), &lease.worker))
+}
+
+/// A connection to a server that follows the goal, though it has no lease, and the first line that the server sends.
+pub(crate) async fn reach_server(
+    home: &Home,
+    goal: GoalId,
+) -> io::Result<Option<(BufReader<UnixStream>, String)>> {
+    for (worker, _) in living_engines(&home.engines())? {
+        let Some(mut stream) = connect(&home.engines(), &socket_name(&worker))? else { continue };
+        let asked = timeout(ANSWER_PATIENCE, async {
+            send(&mut stream, &Request::Follow { goal }).await?;
+            let mut reading = BufReader::new(stream);
+            let line = read_line(&mut reading).await?;
+            Ok::<_, io::Error>(line.map(|line| (reading, line)))
+        });
+        // An engine that ends or does not answer is no server that could be followed.
+        let Ok(Ok(Some((reading, line)))) = asked.await else { continue };
+        if matches!(serde_json::from_str(&line), Ok(Reply::Grown { .. } | Reply::Live { .. })) {
+            return Ok(Some((reading, line)));
+        }
+    }
+    Ok(None)
 }
 
 /// A connection to the engine that holds the goal's lease, if it is alive.

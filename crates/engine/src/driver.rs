@@ -19,15 +19,15 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use towline_core::{
-    AgentEvent, AgentName, Delivery, Effect, Event, Goal, GoalState, Illegal, Incoming, Phase, Seq, Source,
-    Stamp, StepOutcome, Timeout, step,
+    AgentEvent, AgentName, Delivery, Effect, Envelope, Event, Goal, GoalState, Illegal, Incoming, Phase, Seq,
+    Source, Stamp, StepOutcome, Timeout, step,
 };
 use towline_mask::{Mask, Secrets};
 use towline_store::{GoalRecord, Lease};
 
 use self::clock_watch::ClockWatch;
 use self::executors::RunningBaseline;
-pub(crate) use self::order::Order;
+pub(crate) use self::order::{Grant, Order};
 pub(crate) use self::rest::{Left, Waiting};
 use self::storing::Outage;
 pub use self::storing::{AgentInTrouble, StoreTrouble};
@@ -36,6 +36,7 @@ use crate::engine::{LEASE, Shared, TRACES};
 use crate::error::EngineError;
 use crate::feed::Feed;
 use crate::news::{Batch, StopLevel, own};
+use crate::resolver::ProjectRead;
 use crate::secrecy::hide_in;
 use crate::slots::{Place, Slot};
 use crate::watch::{Certainty, GoalWatch, Observed};
@@ -100,6 +101,8 @@ pub(crate) struct Driver {
     feed: Feed,
     /// The models that the configuration sets for the goal's agents.
     models: BTreeMap<AgentName, String>,
+    /// What belongs to the goal's project, as it was read when the goal was claimed: until the goal has begun, it counts.
+    project: Option<ProjectRead>,
     /// What the configuration names now and has named since the goal was claimed.
     secrets: Secrets,
     /// Hides them in everything that is recorded.
@@ -110,6 +113,7 @@ impl Driver {
     pub(crate) fn new(
         shared: Arc<Shared>,
         record: GoalRecord,
+        project: ProjectRead,
         lease: Lease,
         orders: mpsc::Receiver<Box<Order>>,
         feed: Feed,
@@ -117,11 +121,6 @@ impl Driver {
         let (sender, news) = mpsc::channel(NEWS_WAITING);
         let lease_ends = watch::Sender::new(Instant::now() + LEASE);
         let clock = ClockWatch::new(shared.clock.now());
-        let known = match shared.resolver.resolve(&record.goal) {
-            Ok(resolved) => resolved,
-            // The next start reports the error.
-            Err(unresolved) => unresolved.known,
-        };
         let removals = shared.watch.removals();
         let mut driver = Self {
             shared,
@@ -152,18 +151,34 @@ impl Driver {
             clock,
             feed,
             models: BTreeMap::new(),
+            project: None,
             secrets: Secrets::default(),
             mask: Arc::default(),
         };
-        driver.models = known.models(&driver.goal);
-        driver.hide_secrets_of(&known);
+        driver.models = project.resolved.models(&driver.goal);
+        driver.hide_secrets_of(&project);
+        driver.project = Some(project);
         driver
     }
 
-    /// Records the claim of the goal together with the operator's requests, and continues work that was under way. On an
-    /// error the lease is released.
-    pub(crate) async fn begin(mut self, requests: Vec<Event>) -> Result<Self, EngineError> {
-        match self.try_to_begin(requests).await {
+    /// Records the claim of the goal together with the operator's requests, continues work that was under way, and starts the
+    /// goal if the pool permits it. On an error the lease is released.
+    pub(crate) async fn begin(
+        mut self,
+        requests: Vec<Event>,
+        grant: Option<Grant>,
+    ) -> Result<Self, EngineError> {
+        let begun = async {
+            self.try_to_begin(requests).await?;
+            match grant {
+                // Before anybody looks who is next: this one counts from here on.
+                Some(grant) => self.dispatch(grant).await,
+                None => Ok(()),
+            }
+        };
+        let begun = begun.await;
+        self.project = None;
+        match begun {
             Ok(()) => Ok(self),
             Err(error) => {
                 self.leave().await;
@@ -172,9 +187,9 @@ impl Driver {
         }
     }
 
-    /// Records a request of the operator and releases the goal. The next driver acts on the request.
-    pub(crate) async fn record_request(mut self, request: Event) -> Result<(), EngineError> {
-        let recorded = self.record_claim([request]).await;
+    /// Records requests of the operator and releases the goal. The next driver acts on them.
+    pub(crate) async fn record_requests(mut self, requests: Vec<Event>) -> Result<(), EngineError> {
+        let recorded = self.record_claim(requests).await;
         self.leave().await;
         recorded
     }
@@ -203,7 +218,7 @@ impl Driver {
         self.record_claim(requests).await?;
         self.end_unexpected().await?;
         self.clear_left_baseline().await;
-        if holds_slot(&self.state.phase) {
+        if self.state.phase.holds_slot() {
             self.slot = Some(self.shared.slots.take());
         }
         // Everything that is not settled is carried out, also what an earlier driver decided.
@@ -250,9 +265,9 @@ impl Driver {
             self.report_outage().await?;
             self.continue_cut_off().await?;
             if self.state.phase == Phase::Queued
-                && let Some(slot) = self.shared.slots.ask(self.place())
+                && let Some(grant) = self.next_grant()
             {
-                self.dispatch(slot).await?;
+                self.dispatch(grant).await?;
             }
             if self.is_at_rest() {
                 return Ok(());
@@ -278,15 +293,6 @@ impl Driver {
                 Beat::ExecutorLost => return Err(EngineError::DriverLost { goal: self.goal.id }),
             }
         }
-    }
-
-    /// Begins to work. A slot that the goal does not wait for any more is released.
-    async fn dispatch(&mut self, slot: Slot) -> Result<(), EngineError> {
-        if self.state.phase == Phase::Queued {
-            self.slot = Some(slot);
-            self.take_in(vec![self.own(Event::Dispatched)]).await?;
-        }
-        Ok(())
     }
 
     /// First beat: waits for whatever comes first.
@@ -349,8 +355,10 @@ impl Driver {
 
     /// Third beat: records, then acts.
     async fn react(&mut self, transition: Transition) -> Result<(), EngineError> {
-        let effects = self.record(transition).await?;
-        if !holds_slot(&self.state.phase) {
+        let settled = transition.settled.clone();
+        let mut effects = self.record(transition).await?;
+        effects.retain(|effect| !settled.contains(&effect.key()));
+        if !self.state.phase.holds_slot() {
             self.slot = None;
         } else if self.slot.is_none() {
             // An agent that was answered continues at once: it is running already, and a person waits for it.
@@ -414,11 +422,22 @@ impl Driver {
         }
         self.was_cut_off &=
             self.state.phase.living_attempt().is_some() || matches!(self.state.phase, Phase::Paused { .. });
-        if let Some(replaced) = &self.state.replaced_checks {
-            self.goal.checks.clone_from(&replaced.checks);
-        }
+        self.goal.bring_into_force(&self.state);
+        self.note_append(&appended.events);
         self.feed.appended(appended.events);
         Ok(transition.effects)
+    }
+
+    /// Lets others know what was recorded.
+    fn note_append(&self, events: &[Envelope]) {
+        self.shared.signals.note_append();
+        let decides = |event: &Event| {
+            matches!(event, Event::PhaseChanged { .. } | Event::Agent { event: AgentEvent::Usage { .. } })
+        };
+        // What was recorded at a second try is not known here.
+        if events.is_empty() || events.iter().any(|envelope| decides(&envelope.event)) {
+            self.shared.signals.note_move();
+        }
     }
 
     fn raise_stop(&self, level: StopLevel) {
@@ -467,9 +486,4 @@ impl Driver {
 /// How long to sleep until `moment`, bounded.
 pub(crate) fn until(now: Timestamp, moment: Timestamp) -> Duration {
     Duration::try_from(moment.duration_since(now)).unwrap_or(Duration::ZERO).min(LONGEST_SLEEP)
-}
-
-/// Whether a goal in this phase uses a slot.
-const fn holds_slot(phase: &Phase) -> bool {
-    matches!(phase, Phase::Preparing | Phase::Running { .. } | Phase::Stopping(_) | Phase::Checking { .. })
 }

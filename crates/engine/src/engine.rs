@@ -1,20 +1,17 @@
 //! The engine: starts and resumes goals, and knows which it drives.
 
-use std::collections::HashMap;
-use std::path::Path;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
+use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
-use towline_core::{
-    Envelope, Event, Goal, GoalId, GoalState, Illegal, Incoming, Seq, Source, Stamp, StepOutcome, step,
-};
+use towline_core::{Envelope, Event, Goal, GoalId, GoalState, PoolSeq, Source};
 use towline_process::SupervisorProgram;
-use towline_store::{GoalRecord, Lease, Store, StoreError};
+use towline_store::{Lease, Store, StoreError, WorkerName};
 
+use crate::claiming::{DEATH_PAUSE, DEATH_TRIES};
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::driver::{Driver, StoreTrouble};
@@ -22,33 +19,32 @@ use crate::error::EngineError;
 use crate::executors::{Executors, Real};
 use crate::feed::{Feed, FeedSource};
 use crate::handle::Handle;
+use crate::held::Held;
 use crate::home::Home;
-use crate::news::own;
-use crate::place::{DirectoryLock, must_be_alone};
+use crate::live::Live;
 use crate::pool::{NOTICES_WAITING, Notice, Orders, Pool};
-use crate::presence::{Presence, is_dead, new_name};
+use crate::presence::{Presence, new_name};
 use crate::resolver::Resolver;
+use crate::rules::PoolRules;
+use crate::scheduler::Scheduler;
+use crate::signals::Signals;
 use crate::slots::Slots;
+use crate::tail::{PoolEvents, Tail};
 use crate::token::Secret;
 use crate::watch::StateWatch;
-use crate::{supervisors, sweep};
+use crate::{rule_files, sweep, writes};
 
 /// How long a lease holds without being renewed.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
+
+/// How long the tasks of an engine may take to end when it leaves its goals to the next one.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the engine's decisions are traced under.
 pub(crate) const TRACES: &str = "towline::engine";
 
 /// The end of the lease of a goal that waits: it is not renewed, and lasts as long as its engine lives.
 pub(crate) const RESTING: Timestamp = Timestamp::constant(253_402_207_200, 0);
-
-/// How long a living engine may take to renew a lease: it does so three times while the lease holds.
-const RENEWAL_PATIENCE: Duration = Duration::from_secs(30);
-const RENEWAL_PAUSE: Duration = Duration::from_millis(500);
-
-/// How often, and with what pause, it is looked whether an engine that cannot be reached is dead.
-const DEATH_TRIES: u32 = 40;
-const DEATH_PAUSE: Duration = Duration::from_millis(50);
 
 /// Everything an engine is given. It reads nothing else: no environment, no configuration files.
 pub struct EngineSettings {
@@ -62,8 +58,17 @@ pub struct EngineSettings {
     pub supervisor: SupervisorProgram,
     /// Reads the configuration of a goal's project when something starts for the goal.
     pub resolver: Arc<dyn Resolver>,
-    /// Goals that may hold a slot at the same time.
-    pub slots: usize,
+    /// Which goals start.
+    pub dispatch: Dispatching,
+}
+
+/// Which goals an engine starts.
+#[derive(Clone)]
+pub enum Dispatching {
+    /// Those that it is given, so many at the same time.
+    Given { slots: usize },
+    /// All goals of the state directory, by these rules.
+    Pool(Arc<dyn PoolRules>),
 }
 
 /// What the drivers share.
@@ -75,11 +80,23 @@ pub(crate) struct Shared {
     pub(crate) resolver: Arc<dyn Resolver>,
     pub(crate) secret: Secret,
     pub(crate) slots: Arc<Slots>,
-    pool: mpsc::Sender<Notice>,
+    /// The name of this engine.
+    pub(crate) worker: WorkerName,
+    /// The rules of the pool that this engine runs, if it runs one.
+    pub(crate) rules: Option<Arc<dyn PoolRules>>,
+    pub(crate) signals: Signals,
+    /// Why goals wait that only the scheduler knows about.
+    pub(crate) held: Held,
+    /// The projects whose rules decide about goals.
+    pub(crate) projects: watch::Sender<BTreeSet<String>>,
+    pub(crate) tail: Tail,
+    pub(crate) pool: mpsc::Sender<Notice>,
     pub(crate) executors: Box<dyn Executors>,
     /// Whether the store fails for now, to be shown to people.
     pub(crate) store_trouble: watch::Sender<Option<StoreTrouble>>,
     driven: Mutex<HashMap<GoalId, Driven>>,
+    /// Goals whose lease this process is taking or holds for a moment: it cannot distinguish its own claims.
+    in_hand: Mutex<HashSet<GoalId>>,
     /// Owns the pool of goals and the sweep, so that neither outlives the engine unseen.
     pub(crate) tasks: TaskTracker,
     pub(crate) watch: StateWatch,
@@ -99,14 +116,28 @@ impl Shared {
         self.store.renew(lease, now.checked_add(LEASE).unwrap_or(now)).await
     }
 
-    /// The program that supervises what runs for a goal.
+    /// The right to claim a goal in this process; none while another task has it or the goal is driven here.
+    pub(crate) fn take_in_hand(self: &Arc<Self>, goal: GoalId) -> Option<InHand> {
+        let mut in_hand = self.in_hand.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_free = self.driven(goal).is_none() && in_hand.insert(goal);
+        is_free.then(|| InHand { goal, shared: Arc::clone(self) })
+    }
+
+    /// The program that supervises what runs for a goal. Its arguments name the goal: supervisors are found by them.
     pub(crate) fn supervisor_of(&self, goal: GoalId) -> SupervisorProgram {
-        supervisors::of_goal(&self.supervisor, goal)
+        let mut program = self.supervisor.clone();
+        program.args.push(goal.to_string());
+        program
     }
 
     /// The driver of this goal, if this engine has one.
     pub(crate) fn driven(&self, goal: GoalId) -> Option<Driven> {
         self.driven.lock().unwrap_or_else(PoisonError::into_inner).get(&goal).cloned()
+    }
+
+    /// Whether this engine drives any goal.
+    fn drives_any(&self) -> bool {
+        !self.driven.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     pub(crate) fn set_driven(&self, goal: GoalId, driven: Option<Driven>) {
@@ -118,10 +149,24 @@ impl Shared {
     }
 }
 
+/// The right of one task of this process to claim a goal.
+pub(crate) struct InHand {
+    goal: GoalId,
+    shared: Arc<Shared>,
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.shared.in_hand.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.goal);
+        // Whoever could not have it meanwhile looks again.
+        self.shared.signals.note_move();
+    }
+}
+
 /// Drives goals of any number of projects, each with its own driver.
 pub struct Engine {
     shared: Arc<Shared>,
-    presence: Presence,
+    _presence: Presence,
     _control: Control,
 }
 
@@ -151,6 +196,10 @@ impl Engine {
         let secret = Secret::of(&path).map_err(failed("make a secret in", path.clone()))?;
         let alarm = settings.clock.alarm().map_err(failed("set a timer for", directory.clone()))?;
         let (pool, notices) = mpsc::channel(NOTICES_WAITING);
+        let (slots, rules) = match settings.dispatch {
+            Dispatching::Given { slots } => (slots, None),
+            Dispatching::Pool(rules) => (usize::MAX, Some(rules)),
+        };
         let shared = Arc::new(Shared {
             home: settings.home,
             store: settings.store,
@@ -158,11 +207,18 @@ impl Engine {
             supervisor: settings.supervisor,
             resolver: settings.resolver,
             secret,
-            slots: Slots::new(settings.slots),
+            slots: Slots::new(slots),
+            worker: presence.worker().clone(),
+            rules,
+            signals: Signals::default(),
+            held: Held::default(),
+            projects: watch::Sender::default(),
+            tail: Tail::new(),
             pool,
             executors,
             store_trouble: watch::Sender::new(None),
             driven: Mutex::default(),
+            in_hand: Mutex::default(),
             tasks: TaskTracker::new(),
             watch,
         });
@@ -170,15 +226,22 @@ impl Engine {
             .map_err(failed("listen in", directory.clone()))?;
         shared.tasks.spawn(Pool::new(Arc::clone(&shared), notices, alarm).run());
         shared.tasks.spawn(sweep::run(Arc::clone(&shared)));
-        Ok(Self { shared, presence, _control: control })
+        if let Some(rules) = shared.rules.clone() {
+            let alarm = shared.clock.alarm().map_err(failed("set a timer for", directory.clone()))?;
+            shared.tasks.spawn(Scheduler::new(Arc::clone(&shared), Arc::clone(&rules)).run(alarm));
+            shared.tasks.spawn(shared.tail.clone().run(Arc::clone(&shared)));
+            shared.tasks.spawn(writes::watch(Arc::clone(&shared)));
+            shared.tasks.spawn(rule_files::watch(Arc::clone(&shared), rules));
+        }
+        Ok(Self { shared, _presence: presence, _control: control })
     }
 
     /// Records a new goal and begins to drive it.
     pub async fn start(&self, goal: Goal) -> Result<Handle, EngineError> {
-        let lock = self.lock_directory(&goal).await?;
+        let lock = self.shared.lock_directory(&goal).await?;
         let created = Envelope::new(goal.id, self.shared.clock.now(), Source::Operator, Event::Created);
         let record = self.shared.store.create(&goal, &GoalState::new(&goal), created).await?;
-        self.drive(record, Vec::new(), lock).await
+        self.shared.drive(record, Vec::new(), None, lock).await
     }
 
     /// Resumes a goal that no engine is running, and adopts its attempt if that still runs. The operator's requests are
@@ -192,8 +255,8 @@ impl Engine {
         let mut tries = 0;
         loop {
             let record = self.shared.store.load(goal).await?;
-            let lock = self.lock_directory(&record.goal).await?;
-            match self.drive(record, requests.clone(), lock).await {
+            let lock = self.shared.lock_directory(&record.goal).await?;
+            match self.shared.drive(record, requests.clone(), None, lock).await {
                 // A process that only records a request holds it for a moment.
                 Err(EngineError::Busy { .. }) if tries < DEATH_TRIES => {
                     tries += 1;
@@ -206,11 +269,68 @@ impl Engine {
 
     /// Records a request of the operator for a goal that no engine is running. It takes effect when the goal is resumed.
     pub async fn record_request(&self, goal: GoalId, request: Event) -> Result<(), EngineError> {
-        let lease = self.claim_in_time(goal, Some(request.clone())).await?;
+        self.record_requests(goal, vec![request]).await
+    }
+
+    /// Records several of them: all, or none.
+    pub async fn record_requests(&self, goal: GoalId, requests: Vec<Event>) -> Result<(), EngineError> {
+        let project = self.shared.project_of(&self.shared.store.load(goal).await?.goal).await?;
+        let (_in_hand, lease) = self.shared.claim_in_time(goal, &requests).await?;
         // The holder before may have changed it until a moment ago.
         let record = self.shared.store.load(goal).await?;
         let (_, inbox) = mpsc::channel(1);
-        Driver::new(Arc::clone(&self.shared), record, lease, inbox, Feed::new()).record_request(request).await
+        Driver::new(Arc::clone(&self.shared), record, project, lease, inbox, Feed::new())
+            .record_requests(requests)
+            .await
+    }
+
+    /// The events of all goals after this place, each exactly once, whichever process records them. Only for an engine that runs a
+    /// pool.
+    pub fn pool_events(&self, after: PoolSeq) -> PoolEvents {
+        self.shared.tail.events(Arc::clone(&self.shared.store), after)
+    }
+
+    /// The message that the agent of a goal is writing, while this engine drives the goal.
+    pub fn live(&self, goal: GoalId) -> Option<Live> {
+        Some(self.shared.driven(goal)?.feed.live())
+    }
+
+    /// Changes when something was recorded, here or in another process. Only for an engine that runs a pool.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.shared.signals.appended()
+    }
+
+    /// The name of this engine, by which others see whether it lives.
+    pub fn worker(&self) -> &WorkerName {
+        &self.shared.worker
+    }
+
+    /// Starts no goal any more, and waits until no turn runs, at most so long. What still runs then goes on under its supervisor,
+    /// which lets it live for a quarter of an hour, and the next engine adopts it.
+    pub async fn drain(&self, patience: Duration) {
+        self.shared.signals.drain();
+        let mut moved = self.shared.signals.moved();
+        let _ = tokio::time::timeout(patience, async {
+            while self.shared.drives_any() && moved.changed().await.is_ok() {}
+        })
+        .await;
+        self.shared.signals.close();
+        // A pool that is gone has no goals.
+        let _ = self.shared.pool.send(Notice::Leave).await;
+        self.shared.tasks.close();
+        // What waits for the store or the disk is not waited for.
+        let _ = tokio::time::timeout(LEAVE_PATIENCE, self.shared.tasks.wait()).await;
+    }
+
+    /// Waits until nothing can be recorded here any more: another engine has taken the place of this one (see
+    /// [`take_place_of`](crate::take_place_of)), or the state directory is gone.
+    pub async fn place_lost(&self) -> EngineError {
+        loop {
+            self.shared.watch.gone().await;
+            if let Err(lost) = self.shared.watch.check() {
+                return lost;
+            }
+        }
     }
 
     /// Whether the store fails for now. The log cannot report it then.
@@ -220,172 +340,15 @@ impl Engine {
 
     /// Waits until everything the engine has begun is over.
     pub async fn close(self) {
+        self.shared.signals.close();
         // A pool that is gone has no goals.
         let _ = self.shared.pool.send(Notice::Close).await;
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
     }
 
-    /// If a goal works in place, waits until it can begin there, and fails if another goal is at work there.
-    pub(crate) async fn lock_directory(&self, goal: &Goal) -> Result<Option<DirectoryLock>, EngineError> {
-        if !goal.workspace.mode.is_in_place() {
-            return Ok(None);
-        }
-        let lock = DirectoryLock::take(&self.shared.home).await?;
-        let folder = Path::new(&goal.workspace.repository);
-        must_be_alone(&self.shared.home, self.shared.store.as_ref(), goal.id, folder).await?;
-        Ok(Some(lock))
-    }
-
-    /// Drives a goal as it was when it was looked up.
-    pub(crate) async fn drive(
-        &self,
-        record: GoalRecord,
-        requests: Vec<Event>,
-        lock: Option<DirectoryLock>,
-    ) -> Result<Handle, EngineError> {
-        refuse(&record, &requests, self.shared.clock.now())?;
-        let lease = self.claim(record.goal.id).await?;
-        // From here on the lease protects the directory.
-        drop(lock);
-        // The holder before may have changed it until a moment ago.
-        let record = self.shared.store.load(record.goal.id).await?;
-        if let Err(refused) = refuse(&record, &requests, self.shared.clock.now()) {
-            // A lease that cannot be released expires by itself.
-            let _ = self.shared.store.release(&lease).await;
-            return Err(refused);
-        }
-        let goal = record.goal.id;
-        let (sender, inbox) = mpsc::channel(16);
-        let orders = Orders { goal, inbox: sender, pool: self.shared.pool.clone() };
-        let feed = Feed::new();
-        let source = feed.source();
-        // Known before its first event, so that every process that sees the goal can reach its driver.
-        self.shared.set_driven(goal, Some(Driven { orders: orders.clone(), feed: source.clone() }));
-        let driver = Driver::new(Arc::clone(&self.shared), record, lease, inbox, feed);
-        let driver = match driver.begin(requests).await {
-            Ok(driver) => driver,
-            Err(error) => {
-                self.shared.set_driven(goal, None);
-                return Err(error);
-            }
-        };
-        let (outcome, result) = oneshot::channel();
-        let begun = Notice::Begun { goal, driver: Box::new(driver), outcome };
-        // A pool that is gone drops the sender of the outcome.
-        let _ = self.shared.pool.send(begun).await;
-        Ok(Handle::new(Arc::clone(&self.shared.store), orders, source, result))
-    }
-
-    /// Takes the lease of a goal whose engine could not be reached any more: it may take a moment until it is known to be
-    /// dead.
-    pub(crate) async fn claim_in_time(
-        &self,
-        goal: GoalId,
-        request: Option<Event>,
-    ) -> Result<Lease, EngineError> {
-        let mut tries = 0;
-        loop {
-            let record = self.shared.store.load(goal).await?;
-            if request.is_some() {
-                refuse(&record, request.as_slice(), self.shared.clock.now())?;
-            }
-            match self.claim(goal).await {
-                Err(EngineError::Busy { .. }) if tries < DEATH_TRIES => {
-                    tries += 1;
-                    tokio::time::sleep(DEATH_PAUSE).await;
-                }
-                claimed => return claimed,
-            }
-        }
-    }
-
     /// What the drivers share.
     pub(crate) fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
     }
-
-    /// Takes the lease of a goal of which nothing else can be read.
-    pub(crate) async fn claim_unread(&self, goal: GoalId) -> Result<Lease, EngineError> {
-        let now = self.shared.clock.now();
-        let until = now.checked_add(LEASE).unwrap_or(now);
-        let (store, worker) = (&self.shared.store, self.presence.worker());
-        match store.claim(goal, worker, now, until, None).await {
-            Err(StoreError::Held { worker: holder, .. }) if is_dead(&self.shared.home.engines(), &holder) => {
-                Ok(store.claim(goal, worker, now, until, Some(&holder)).await?)
-            }
-            Err(StoreError::Held { .. }) => Err(EngineError::Busy { goal }),
-            claimed => Ok(claimed?),
-        }
-    }
-
-    /// Takes the lease, also from an engine that is dead or does not renew it any more.
-    async fn claim(&self, goal: GoalId) -> Result<Lease, EngineError> {
-        let GoalRecord { lease, last_seq, .. } = self.shared.store.load(goal).await?;
-        let lost = match &lease {
-            Some(lease) if self.is_held(lease).await? => return Err(self.held(goal, last_seq).await?),
-            lease => lease.as_ref().map(|lease| &lease.worker),
-        };
-        let now = self.shared.clock.now();
-        let until = now.checked_add(LEASE).unwrap_or(now);
-        let claimed = self.shared.store.claim(goal, self.presence.worker(), now, until, lost).await;
-        claimed.map_err(|error| match error {
-            StoreError::Held { goal, .. } => EngineError::Busy { goal },
-            other => other.into(),
-        })
-    }
-
-    /// Who has a goal whose log ends here: a person, or an engine that may release it in a moment. Nobody else writes to
-    /// the log of a goal that a person has entered.
-    async fn held(&self, goal: GoalId, last: Seq) -> Result<EngineError, EngineError> {
-        let before = Seq(last.0.saturating_sub(1));
-        let events = self.shared.store.events(goal, before, 1).await?;
-        let is_entered = events.last().is_some_and(|last| matches!(last.event, Event::Entered { .. }));
-        Ok(if is_entered { EngineError::Entered { goal } } else { EngineError::Busy { goal } })
-    }
-
-    /// Whether a living engine holds this lease. The clock may have been set since it was written, or the machine was
-    /// suspended. So if the lease seems expired, or longer than any lease can be, a living engine gets the time to
-    /// renew it.
-    async fn is_held(&self, lease: &Lease) -> Result<bool, EngineError> {
-        let is_ours = lease.worker == *self.presence.worker();
-        if is_ours || is_dead(&self.shared.home.engines(), &lease.worker) {
-            return Ok(false);
-        }
-        let now = self.shared.clock.now();
-        let latest = now.checked_add(LEASE).unwrap_or(now);
-        if lease.until == RESTING || (lease.until > now && lease.until <= latest) {
-            return Ok(true);
-        }
-        let give_up = Instant::now() + RENEWAL_PATIENCE;
-        while Instant::now() < give_up {
-            tokio::time::sleep(RENEWAL_PAUSE).await;
-            let current = self.shared.store.load(lease.goal).await?.lease;
-            if current.as_ref() != Some(lease) {
-                return Ok(current.is_some());
-            }
-        }
-        Ok(false)
-    }
-}
-
-/// Refuses requests that do not fit the phase of the goal, before anything is changed.
-fn refuse(record: &GoalRecord, requests: &[Event], now: Timestamp) -> Result<(), EngineError> {
-    let goal = record.goal.id;
-    let phase = &record.state.phase;
-    if requests.is_empty() && phase.is_settled() {
-        let illegal = Illegal::WrongPhase { phase: phase.name(), event: "run" };
-        return Err(EngineError::Illegal { goal, illegal });
-    }
-    let stamp = Stamp { generation: record.state.generation, attempt: None };
-    let mut state = record.state.clone();
-    for request in requests {
-        let incoming = Incoming { source: Source::Operator, ..own(stamp, request.clone()) };
-        let after = step(&record.goal, state, &incoming, now);
-        if let StepOutcome::Illegal(illegal) = after.outcome {
-            return Err(EngineError::Illegal { goal, illegal });
-        }
-        state = after.state;
-    }
-    Ok(())
 }

@@ -7,6 +7,8 @@ use towline_core::{GoalId, Illegal};
 use towline_process::ProcessError;
 use towline_store::StoreError;
 
+use crate::reads::NoAnswer;
+
 /// Why the engine could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -30,6 +32,9 @@ pub enum EngineError {
         /// The other goal.
         goal: GoalId,
     },
+    /// The directory of a goal's project cannot be read in time.
+    #[error("cannot read {directory}: {why}")]
+    NoAnswer { directory: String, why: NoAnswer },
     /// The state directory cannot be used.
     #[error("cannot {action} {}: {source}", path.display())]
     Home {
@@ -45,6 +50,9 @@ pub enum EngineError {
         /// What is gone.
         path: PathBuf,
     },
+    /// Another engine has taken the place of this one. What runs is left to it.
+    #[error("another server has taken over, because this one was suspended")]
+    TakenOver,
     /// A directory of a goal is not there any more.
     #[error("{} was removed while goal {} was running", path.display(), goal.short())]
     GoalFilesGone {

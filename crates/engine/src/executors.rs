@@ -70,6 +70,11 @@ pub(crate) trait Executors: Send + Sync {
         sender: EventSender,
         control: ExecutorControl,
     ) -> BoxFuture<'static, ()>;
+
+    /// Whether what they start are processes of this machine, which can be looked for.
+    fn start_processes(&self) -> bool {
+        true
+    }
 }
 
 /// The executors that start processes and run git.

@@ -9,12 +9,12 @@ use tokio::task::JoinSet;
 use towline_core::{Envelope, Seq};
 use towline_store::{GoalRecord, Store, StoreError};
 
-use crate::control::{Reply, Request, is_gone, reach, read_line, send};
+use crate::control::{Reply, Request, is_gone, reach, reach_server, read_line, send};
 use crate::feed::{Events, Feed, FeedSource};
 use crate::home::Home;
 use crate::live::Live;
 
-/// The log of a goal in another process, followed until no engine runs the goal any more.
+/// The log of a goal in another process, followed while an engine runs the goal.
 pub struct Following {
     events: Events,
     source: FeedSource,
@@ -48,18 +48,29 @@ pub async fn follow(
     let mut listener = JoinSet::new();
     if let Some(mut stream) = reach(home, record).await? {
         match send(&mut stream, &Request::Follow { goal: record.goal.id }).await {
-            Ok(()) => drop(listener.spawn(listen(stream, feed))),
+            Ok(()) => drop(listener.spawn(listen(BufReader::new(stream), feed, None))),
             Err(error) if is_gone(&error) => {}
             Err(error) => return Err(error),
         }
+    } else if !record.state.phase.is_settled()
+        && let Some((reading, first)) = reach_server(home, record.goal.id).await?
+    {
+        listener.spawn(listen(reading, feed, Some(first)));
     }
     Ok(Following { events, source, _listener: listener })
 }
 
 /// Passes on what the other process reports, until it has no more to report.
-async fn listen(stream: UnixStream, feed: Feed) {
-    let mut reading = BufReader::new(stream);
-    while let Ok(Some(line)) = read_line(&mut reading).await {
+async fn listen(mut reading: BufReader<UnixStream>, feed: Feed, first: Option<String>) {
+    let mut next = first;
+    loop {
+        let line = match next.take() {
+            Some(line) => line,
+            None => match read_line(&mut reading).await {
+                Ok(Some(line)) => line,
+                _ => return,
+            },
+        };
         match serde_json::from_str(&line) {
             Ok(Reply::Grown { events, .. }) => feed.appended(events),
             Ok(Reply::Live { message }) => feed.pass_on(message),

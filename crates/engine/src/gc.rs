@@ -5,6 +5,7 @@
 //! Goals themselves are removed by `removal`, never here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::home::Home;
 use crate::place::repository_of;
 use crate::presence::stale_files;
 use crate::removal::{is_alive, remains, size_of};
-use crate::sweep::{directories, is_directory, named_entries};
+use crate::sweep::{directories, is_directory, modified, named_entries};
 
 /// Something that is no longer needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,8 +80,46 @@ pub struct Spared {
     pub path: PathBuf,
     /// The goal that it belongs to.
     pub goal: Option<GoalId>,
-    /// Why it stays.
-    pub why: String,
+    pub why: SpareReason,
+}
+
+/// Why something stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpareReason {
+    /// The next verdict of a goal in this phase reuses or replaces its checkout.
+    NextVerdict { phase: &'static str, bytes: u64 },
+    /// A goal in this phase may continue in its workspace.
+    MayContinue { phase: &'static str },
+    /// The goal's work is in no branch of the user.
+    Unmerged,
+    /// Work in these submodules is nowhere else.
+    Submodules { paths: Vec<String> },
+    /// The goal's repository cannot be read.
+    NoRepository { error: String },
+    /// The goal cannot be read, so it is unknown which of its files are needed.
+    Unreadable { error: String },
+    /// A workspace with files whose goal does not exist.
+    NoGoal,
+    /// A repository of a removed goal: nothing else may have what is in it.
+    History,
+    /// Another process works on the goal.
+    Busy,
+    /// The goal was opened again after the look.
+    Reopened,
+    /// Something still runs for the goal.
+    Alive,
+    /// The goal went on after the look, and has ended again.
+    JustEnded,
+    /// Git does not know what is in the workspace.
+    UnknownFiles,
+    /// It could not be examined or removed.
+    Failed { error: String },
+}
+
+impl SpareReason {
+    fn failed(error: impl Display) -> Self {
+        Self::Failed { error: error.to_string() }
+    }
 }
 
 /// What was found.
@@ -117,7 +156,8 @@ pub async fn look(
     let Loaded { records, unreadable } = load_all(store.as_ref(), Listing::all()).await?;
     Ok(blocking(move || {
         let mut findings = Findings { ended_before: limit, ..Findings::default() };
-        engine_files(&home, &mut findings);
+        let stale = stale_files(&home.engines()).unwrap_or_default().into_iter();
+        findings.waste.extend(stale.map(|path| waste(WasteKind::EngineFile, path, None)));
         let standings = standings(&home, &records);
         for (place, record) in records.iter().enumerate() {
             on_progress(place, records.len());
@@ -133,7 +173,10 @@ pub async fn look(
         if unreadable.is_empty() {
             sessions(&found, &records, limit, &mut findings);
         }
-        findings.spared.extend(unreadable.into_iter().map(|goal| spare_unreadable(&home, goal)));
+        findings.spared.extend(unreadable.into_iter().map(|UnreadableGoal { id, why: error, .. }| {
+            let why = SpareReason::Unreadable { error };
+            Spared { path: home.workspace(id), goal: Some(id), why }
+        }));
         findings
     })
     .await)
@@ -169,11 +212,6 @@ impl Directories {
             sessions: sessions.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect(),
         }
     }
-}
-
-fn engine_files(home: &Home, findings: &mut Findings) {
-    let stale = stale_files(&home.engines()).unwrap_or_default();
-    findings.waste.extend(stale.into_iter().map(|path| waste(WasteKind::EngineFile, path, None)));
 }
 
 fn waste(kind: WasteKind, path: PathBuf, goal: Option<GoalId>) -> Waste {
@@ -229,7 +267,12 @@ fn look_at_goal(
     let checkouts = checkouts::of_goal(home, goal).into_iter();
     let checkouts = checkouts.filter(|checkout| fs::symlink_metadata(checkout).is_ok());
     let Some(settled_at) = record.state.settled_at.filter(|_| record.state.phase.has_ended()) else {
-        findings.spared.extend(checkouts.map(|checkout| spare_checkout(record, checkout)));
+        // The next verdict of a goal that has not ended uses what the last one left, or replaces it.
+        let phase = record.state.phase.name();
+        findings.spared.extend(checkouts.map(|path| {
+            let why = SpareReason::NextVerdict { phase, bytes: size_of(&path) };
+            Spared { path, goal: Some(goal), why }
+        }));
         return;
     };
     findings.waste.extend(checkouts.map(|checkout| waste(WasteKind::Checkout, checkout, Some(goal))));
@@ -249,16 +292,6 @@ fn look_at_goal(
     }
 }
 
-/// The next verdict of a goal that has not ended uses what the last one left, or replaces it.
-fn spare_checkout(record: &GoalRecord, checkout: PathBuf) -> Spared {
-    let goal = record.goal.id;
-    let (phase, bytes, id) = (record.state.phase.name(), size_of(&checkout), goal.short());
-    let why = format!(
-        "it is {phase}, and its next verdict reuses or replaces this checkout ({bytes} bytes); to remove it: towline cancel {id}"
-    );
-    Spared { path: checkout, goal: Some(goal), why }
-}
-
 /// Why the workspace of an ended goal stays, as far as the list of all goals shows. Before the removal, the goal is
 /// examined by itself.
 fn first_reason_to_spare(
@@ -266,52 +299,32 @@ fn first_reason_to_spare(
     record: &GoalRecord,
     standing: Standing,
     settled_at: Timestamp,
-) -> Option<String> {
+) -> Option<SpareReason> {
     let workspace = home.workspace_of(&record.goal, &record.state);
     let has_submodules = || workspace.join(".gitmodules").exists();
     match standing {
-        Standing::Unmerged => Some(unmerged(record)),
+        Standing::Unmerged => Some(SpareReason::Unmerged),
         Standing::Merged if !has_submodules() && !is_changed_since(&workspace, settled_at) => None,
         Standing::Merged | Standing::Unclear => reason_to_spare(home, record),
     }
 }
 
-fn unmerged(record: &GoalRecord) -> String {
-    format!("its work is in none of your branches (towline merge {})", record.goal.id.short())
-}
-
 /// Why the workspace of an ended goal stays, if it does.
-fn reason_to_spare(home: &Home, record: &GoalRecord) -> Option<String> {
-    let id = record.goal.id.short();
+fn reason_to_spare(home: &Home, record: &GoalRecord) -> Option<SpareReason> {
     if record.state.phase != Phase::Done {
-        let phase = record.state.phase.name();
-        return Some(format!(
-            "it is {phase} and may go on there (towline retry {id}; or give it up: towline rm {id})"
-        ));
+        return Some(SpareReason::MayContinue { phase: record.state.phase.name() });
     }
     let repository = match repository_of(home, &record.goal) {
         Ok(repository) => repository,
-        Err(error) => return Some(format!("its repository cannot be looked at: {error}")),
+        Err(error) => return Some(SpareReason::NoRepository { error: error.to_string() }),
     };
     let remains = remains(home, record);
     let work = repository.unmerged(&remains);
     match work.and_then(|work| Ok((work, repository.work_in_submodules(&remains)?))) {
         Ok((work, submodules)) if work.is_empty() && submodules.is_empty() => None,
-        Ok((_, submodules)) if !submodules.is_empty() => {
-            Some(format!("work in its submodules is nowhere else: {}", submodules.join(", ")))
-        }
-        Ok(_) => Some(unmerged(record)),
-        Err(error) => Some(error.to_string()),
-    }
-}
-
-/// It is unknown which files of an unreadable goal are needed.
-fn spare_unreadable(home: &Home, goal: UnreadableGoal) -> Spared {
-    let UnreadableGoal { id, why, .. } = goal;
-    Spared {
-        path: home.workspace(id),
-        goal: Some(id),
-        why: format!("{why}; give it up: towline rm --force {}", id.short()),
+        Ok((_, paths)) if !paths.is_empty() => Some(SpareReason::Submodules { paths }),
+        Ok(_) => Some(SpareReason::Unmerged),
+        Err(error) => Some(SpareReason::failed(error)),
     }
 }
 
@@ -326,9 +339,8 @@ fn orphans(home: &Home, found: &Directories, known: &BTreeSet<GoalId>, findings:
         if !is_directory(path) || is_empty() {
             findings.waste.push(waste(WasteKind::Orphan, path.clone(), Some(*goal)));
         } else {
-            let why = "its goal does not exist any more, so it is unknown whether its files are merged; \
-                       delete it by hand";
-            findings.spared.push(Spared { path: path.clone(), goal: Some(*goal), why: why.to_owned() });
+            let why = SpareReason::NoGoal;
+            findings.spared.push(Spared { path: path.clone(), goal: Some(*goal), why });
         }
     }
 }
@@ -337,10 +349,7 @@ fn orphans(home: &Home, found: &Directories, known: &BTreeSet<GoalId>, findings:
 /// without git, a workspace that was left), or when it was killed before its last step.
 fn histories(found: &Directories, known: &BTreeSet<GoalId>, findings: &mut Findings) {
     for (goal, path) in found.histories.iter().filter(|(goal, _)| !known.contains(goal)) {
-        let why = format!(
-            "it holds base and candidates of a removed goal, which may be nowhere else; if you need none of them: rm -r '{}'",
-            path.display()
-        );
+        let why = SpareReason::History;
         findings.spared.push(Spared { path: path.clone(), goal: Some(*goal), why });
     }
 }
@@ -358,15 +367,10 @@ fn sessions(found: &Directories, records: &[GoalRecord], limit: Timestamp, findi
         .collect();
     for path in &found.sessions {
         let is_bound = path.file_stem().and_then(|id| id.to_str()).is_none_or(|id| bound.contains(id));
-        if !is_bound && is_older(path, limit) && !is_open(path) {
+        if !is_bound && modified(path).is_some_and(|changed| changed < limit) && !is_open(path) {
             findings.waste.push(waste(WasteKind::Session, path.clone(), None));
         }
     }
-}
-
-fn is_older(path: &Path, limit: Timestamp) -> bool {
-    let changed = fs::symlink_metadata(path).and_then(|about| about.modified()).ok();
-    changed.and_then(|changed| Timestamp::try_from(changed).ok()).is_some_and(|changed| changed < limit)
 }
 
 fn is_open(path: &Path) -> bool {
@@ -396,10 +400,10 @@ impl Engine {
     }
 
     /// Removes leftovers that belong to no goal.
-    async fn clear_orphan(&self, path: PathBuf) -> Result<(), String> {
+    async fn clear_orphan(&self, path: PathBuf) -> Result<(), SpareReason> {
         let home = self.shared().home.clone();
-        let removed = spawn_blocking(move || home.remove(&path).map_err(|error| error.to_string()));
-        removed.await.unwrap_or_else(|panic| Err(panic.to_string()))
+        let removed = spawn_blocking(move || home.remove(&path).map_err(SpareReason::failed));
+        removed.await.unwrap_or_else(|panic| Err(SpareReason::failed(panic)))
     }
 
     /// Removes leftovers of a goal that this process holds.
@@ -408,37 +412,38 @@ impl Engine {
         goal: GoalId,
         kind: WasteKind,
         ended_before: Timestamp,
-    ) -> Result<(), String> {
+    ) -> Result<(), SpareReason> {
         let guard = match self.hold(goal).await {
             Ok(guard) => guard,
-            Err(EngineError::Busy { .. }) => return Err("somebody works on the goal".to_owned()),
+            Err(EngineError::Busy { .. }) => return Err(SpareReason::Busy),
             Err(EngineError::Store(StoreError::NotFound(_))) => return Ok(()),
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(SpareReason::failed(error)),
         };
         let (home, record) = (guard.home().clone(), guard.record.clone());
         let cleared = spawn_blocking(move || clear(&home, &record, kind, ended_before)).await;
         guard.give_back().await;
-        cleared.unwrap_or_else(|panic| Err(panic.to_string()))
+        cleared.unwrap_or_else(|panic| Err(SpareReason::failed(panic)))
     }
 }
 
-fn clear(home: &Home, record: &GoalRecord, kind: WasteKind, ended_before: Timestamp) -> Result<(), String> {
-    let words = |error: towline_workspace::WorkspaceError| error.to_string();
+fn clear(
+    home: &Home,
+    record: &GoalRecord,
+    kind: WasteKind,
+    ended_before: Timestamp,
+) -> Result<(), SpareReason> {
     let goal = record.goal.id;
     let Some(settled_at) = record.state.settled_at.filter(|_| record.state.phase.has_ended()) else {
-        return Err("the goal was opened again".to_owned());
+        return Err(SpareReason::Reopened);
     };
     if is_alive(home, goal) {
-        return Err("something still runs for the goal".to_owned());
+        return Err(SpareReason::Alive);
     }
-    if kind == WasteKind::Logs {
-        if settled_at >= ended_before {
-            return Err("the goal went on and ended just now".to_owned());
-        }
-        return home.remove(&home.goal_logs(goal)).map_err(|error| error.to_string());
-    }
-    if kind == WasteKind::Checkout {
-        return checkouts::remove(home, goal).map_err(|error| error.to_string());
+    match kind {
+        WasteKind::Logs if settled_at >= ended_before => return Err(SpareReason::JustEnded),
+        WasteKind::Logs => return home.remove(&home.goal_logs(goal)).map_err(SpareReason::failed),
+        WasteKind::Checkout => return checkouts::remove(home, goal).map_err(SpareReason::failed),
+        _ => {}
     }
     if let Some(why) = reason_to_spare(home, record) {
         return Err(why);
@@ -448,8 +453,8 @@ fn clear(home: &Home, record: &GoalRecord, kind: WasteKind, ended_before: Timest
         repository.keep_protected(&remains)?;
         repository.remove_workspace(&remains)
     });
-    match left.map_err(words)?.files {
-        Some(_) => Err("git does not know what is in it".to_owned()),
+    match left.map_err(SpareReason::failed)?.files {
+        Some(_) => Err(SpareReason::UnknownFiles),
         None => Ok(()),
     }
 }

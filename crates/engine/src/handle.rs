@@ -67,12 +67,7 @@ impl Handle {
 
     /// Ends at once whatever is still ending.
     pub async fn kill(&self) {
-        self.stopper().kill().await;
-    }
-
-    /// A way to kill that outlives this handle.
-    pub fn stopper(&self) -> Stopper {
-        Stopper { orders: self.orders.clone() }
+        self.steerer().kill().await;
     }
 
     /// Waits until nothing more happens without the operator, and returns the goal.
@@ -109,14 +104,7 @@ impl Steerer {
         self.orders.send(Order::Event { event, done }).await.ok()?;
         outcome.await.ok()
     }
-}
 
-/// A way to end at once what runs for a goal.
-pub struct Stopper {
-    orders: Orders,
-}
-
-impl Stopper {
     /// Ends at once whatever is still ending.
     pub async fn kill(&self) {
         // A driver that is gone has nothing left to end.

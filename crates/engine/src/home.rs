@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use towline_core::{AttemptNo, Goal, GoalId, GoalState};
 
 /// The directories in it.
-const DIRECTORIES: [&str; 7] = ["attempts", "demo", "engines", "sessions", "told", "verify", "workspaces"];
+const DIRECTORIES: [&str; 8] =
+    ["attempts", "demo", "engines", "sessions", "sign-in", "told", "verify", "workspaces"];
 
 /// The suffix of a checkout of the base.
-pub(crate) const BASE: &str = "base";
+pub(crate) const BASE: &str = ".base";
 
 /// The state directory: `TOWLINE_HOME`, or `towline` below the user's state directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,16 @@ impl Home {
     /// The file of the SQLite database.
     pub fn database(&self) -> PathBuf {
         self.root.join("towline.db")
+    }
+
+    /// What a running server is known by.
+    pub(crate) fn server(&self) -> PathBuf {
+        self.root.join("server.json")
+    }
+
+    /// The file whose lock is the right to become the server.
+    pub(crate) fn server_lock(&self) -> PathBuf {
+        self.root.join("server.starting.lock")
     }
 
     /// The sample projects of demos.
@@ -112,6 +123,11 @@ impl Home {
         self.root.join("workspaces").join(format!("{goal}.git"))
     }
 
+    /// The file whose lock is the right to add goals of files.
+    pub(crate) fn adding_lock(&self) -> PathBuf {
+        self.root.join("adding.lock")
+    }
+
     /// The file whose lock is the right to begin work in place.
     pub(crate) fn in_place_lock(&self) -> PathBuf {
         self.root.join("in-place.lock")
@@ -129,7 +145,17 @@ impl Home {
 
     /// Where the commit that a goal starts from is checked out to be checked.
     pub(crate) fn base_verification(&self, goal: GoalId) -> PathBuf {
-        self.verifications().join(format!("{goal}.{BASE}"))
+        self.verifications().join(format!("{goal}{BASE}"))
+    }
+
+    /// The token of the operator.
+    pub fn operator_token(&self) -> PathBuf {
+        self.root.join("operator-token")
+    }
+
+    /// Codes and sessions of the page.
+    pub(crate) fn sign_in(&self) -> PathBuf {
+        self.root.join("sign-in")
     }
 
     /// The secret that attempts' tokens follow from.
@@ -154,7 +180,7 @@ impl Home {
     }
 
     /// Sockets and locks of living engines.
-    pub(crate) fn engines(&self) -> PathBuf {
+    pub fn engines(&self) -> PathBuf {
         self.root.join("engines")
     }
 }

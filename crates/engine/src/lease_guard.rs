@@ -17,10 +17,11 @@ use towline_store::{GoalRecord, Lease};
 use towline_workspace::{Candidate, Repository};
 
 use crate::driver::Driver;
-use crate::engine::{Engine, LEASE, RESTING, Shared};
+use crate::engine::{Engine, InHand, LEASE, RESTING, Shared};
 use crate::error::EngineError;
 use crate::feed::Feed;
 use crate::home::Home;
+use crate::reads::apart;
 use crate::removal::is_alive;
 use crate::runs::{self, Trail};
 
@@ -30,16 +31,13 @@ pub struct LeaseGuard {
     pub record: GoalRecord,
     shared: Arc<Shared>,
     lease: Lease,
+    /// Before the lease is released, no other task of this process claims the goal.
+    _in_hand: InHand,
     driver: Driver,
-    noted: Noted,
+    /// Whether the claim is in the goal's log.
+    is_claim_noted: bool,
     /// Renews the lease as long as this guard lives.
     renewal: JoinSet<()>,
-}
-
-/// Whether the claim is in the goal's log.
-enum Noted {
-    Nothing,
-    Claim,
 }
 
 /// A commit to check again.
@@ -58,15 +56,18 @@ impl Engine {
     pub async fn hold(&self, goal: GoalId) -> Result<LeaseGuard, EngineError> {
         let shared = self.shared();
         // An engine that ends normally releases its lease.
-        let was_left = shared.store.load(goal).await?.lease.is_some();
-        let lease = self.claim_in_time(goal, None).await?;
+        let left = shared.store.load(goal).await?;
+        let (was_left, project) = (left.lease.is_some(), shared.project_of(&left.goal).await?);
+        let (in_hand, lease) = shared.claim_in_time(goal, &[]).await?;
         // The holder before may have changed it until a moment ago.
         let record = shared.store.load(goal).await?;
         let (_, inbox) = mpsc::channel(1);
-        let driver = Driver::new(Arc::clone(&shared), record.clone(), lease.clone(), inbox, Feed::new());
+        let driver =
+            Driver::new(Arc::clone(&shared), record.clone(), project, lease.clone(), inbox, Feed::new());
         let mut renewal = JoinSet::new();
         renewal.spawn(renew(Arc::clone(&shared), lease.clone(), driver.lease_ends.clone()));
-        let mut guard = LeaseGuard { record, shared, lease, driver, noted: Noted::Nothing, renewal };
+        let mut guard =
+            LeaseGuard { record, shared, lease, _in_hand: in_hand, driver, is_claim_noted: false, renewal };
         if was_left && let Err(error) = guard.publish_left_work().await {
             guard.give_back().await;
             return Err(error);
@@ -77,7 +78,7 @@ impl Engine {
     /// Holds a goal that no engine is running, and with it the directory that it works in: no other goal begins there.
     pub async fn hold_place(&self, goal: GoalId) -> Result<LeaseGuard, EngineError> {
         let record = self.shared().store.load(goal).await?;
-        let lock = self.lock_directory(&record.goal).await?;
+        let lock = self.shared().lock_directory(&record.goal).await?;
         let guard = self.hold(goal).await?;
         // From here on the lease protects the directory.
         drop(lock);
@@ -94,14 +95,15 @@ impl LeaseGuard {
         stop: impl Future<Output = ()>,
         on_progress: impl FnMut(Progress),
     ) -> Result<Result<Verdict, CheckError>, EngineError> {
-        let trail = Trail::of(&self.record.goal);
-        if let Err(error) = runs::sweep(trail).await {
+        let trail = Trail::of(&self.record.goal, &self.shared.supervisor);
+        if let Err(error) = runs::sweep(&trail).await {
             return Ok(Err(error.into()));
         }
         let mut goal: Goal = self.record.goal.clone();
         goal.workspace.base = what.base.clone();
         // No agent starts, so nothing that is wrong with one matters.
-        let resolved = self.shared.resolver.resolve(&goal).unwrap_or_else(|unresolved| unresolved.known);
+        let resolved = apart(|| self.shared.resolver.resolve(&goal));
+        let resolved = resolved.unwrap_or_else(|unresolved| unresolved.known);
         let environment = resolved.check_environment(&goal);
         let nothing = BTreeMap::new();
         let workspace = self.record.state.workspace.as_ref();
@@ -112,7 +114,7 @@ impl LeaseGuard {
             repository: what.repository,
             verify_dir: &self.shared.home.verification(goal.id),
             reuse: Reuse::Never,
-            log_dir: &self.log_dir(),
+            log_dir: &self.shared.home.rechecks(goal.id),
             supervisor: &self.shared.supervisor_of(goal.id),
             environment: &environment,
             priority: Priority::Normal,
@@ -131,15 +133,10 @@ impl LeaseGuard {
 
     async fn publish_left_work(&mut self) -> Result<(), EngineError> {
         if self.record.state.phase.has_ended() && self.driver.publish_left_work().await? {
-            self.noted = Noted::Claim;
+            self.is_claim_noted = true;
             self.record = self.shared.store.load(self.record.goal.id).await?;
         }
         Ok(())
-    }
-
-    /// Where the logs of these checks are.
-    fn log_dir(&self) -> std::path::PathBuf {
-        self.shared.home.rechecks(self.record.goal.id)
     }
 
     /// Records what the operator did.
@@ -148,17 +145,13 @@ impl LeaseGuard {
             // A lease that is not renewed has no end. The store is waited for as long as for any other.
             self.driver.lease_ends.send_replace(Instant::now() + LEASE);
         }
-        match self.noted {
-            Noted::Nothing => {
-                self.driver.record_claim(Some(event)).await?;
-                self.noted = Noted::Claim;
-            }
-            Noted::Claim => {
-                let goal = self.record.goal.id;
-                let granted = self.driver.grant(event).await?;
-                granted.map_err(|illegal| EngineError::Illegal { goal, illegal })?;
-            }
+        if self.is_claim_noted {
+            let goal = self.record.goal.id;
+            let granted = self.driver.grant(event).await?;
+            return granted.map_err(|illegal| EngineError::Illegal { goal, illegal });
         }
+        self.driver.record_claim(Some(event)).await?;
+        self.is_claim_noted = true;
         Ok(())
     }
 
@@ -194,8 +187,8 @@ impl LeaseGuard {
         if self.is_alive() {
             return Err(EngineError::Busy { goal });
         }
-        let trail = Trail::of(&self.record.goal);
-        runs::sweep(trail).await.map_err(|source| EngineError::Processes { goal, source })
+        let trail = Trail::of(&self.record.goal, &self.shared.supervisor);
+        runs::sweep(&trail).await.map_err(|source| EngineError::Processes { goal, source })
     }
 
     /// Whether something that was started for the goal still runs.

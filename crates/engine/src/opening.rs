@@ -8,9 +8,10 @@ use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use towline_agent::{AgentSettings, LaunchContext, Pricing, Protocol, agent, priced};
-use towline_core::{Launch, MicroUsd, Usage};
+use towline_agent::{AgentSettings, LaunchContext, Pricing, Protocol, UnknownPrice, agent, priced};
+use towline_core::{Launch, MicroUsd, PriceList, Usage};
 
+use crate::attempt::AttemptJob;
 use crate::sent::Sent;
 
 /// The file in an attempt's directory.
@@ -47,23 +48,20 @@ impl Opening {
     /// Of an attempt that has this directory.
     pub(crate) fn new(
         dir: &Path,
+        job: &AttemptJob,
         settings: AgentSettings,
-        launch: Launch,
-        directory: String,
-        used_before: Usage,
-        pricing: Pricing,
         provider: Option<String>,
     ) -> Self {
-        let prompt_file = dir.join(PROMPT_FILE).display().to_string();
+        let workspace = job.workspace.as_ref().map(|workspace| workspace.path.clone());
         Self {
+            pricing: Some(pricing(&settings, job.unknown_price)),
             settings,
-            launch,
-            directory,
-            cost_before: used_before.cost,
-            used_before: Some(used_before),
-            pricing: Some(pricing),
+            launch: job.launch.clone(),
+            directory: workspace.unwrap_or_default(),
+            cost_before: job.used_before.cost,
+            used_before: Some(job.used_before),
             provider,
-            prompt_file,
+            prompt_file: dir.join(PROMPT_FILE).display().to_string(),
         }
     }
 
@@ -114,4 +112,10 @@ impl Opening {
         sent.lines().for_each(|line| protocol.recall(line));
         protocol
     }
+}
+
+/// How the agent's cost is estimated. The one over model APIs reports an unknown price itself.
+fn pricing(settings: &AgentSettings, unknown: UnknownPrice) -> Pricing {
+    let unknown = if agent(settings.kind).reports_unknown_price() { UnknownPrice::Ignore } else { unknown };
+    Pricing { list: PriceList::with(&settings.prices), unknown }
 }

@@ -5,9 +5,10 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tokio::time::Instant;
 use towline_core::{AttemptNo, GitSettings, Goal, GoalId, WorkspaceBinding, WorkspaceMode};
 use towline_process::supervisor_process;
 use towline_store::{GoalSummary, Listed, Listing, Store, list_all};
@@ -17,8 +18,9 @@ use crate::control::is_driven;
 use crate::error::EngineError;
 use crate::home::Home;
 
-/// How often, and with what pause, the lock is tried. No process holds it for longer than a moment.
-const LOCK_TRIES: u32 = 200;
+/// For how long, and with what pause, the lock is tried. No process holds it for longer than a moment.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+const ADDING_PATIENCE: Duration = Duration::from_secs(60);
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Towline's own repository of a goal, which holds its base and candidates. Made where it is missing.
@@ -86,22 +88,40 @@ pub(crate) struct DirectoryLock {
 impl DirectoryLock {
     /// Waits for it, for a bounded time. The system gives it back when its holder dies.
     pub(crate) async fn take(home: &Home) -> Result<Self, EngineError> {
-        let path = home.in_place_lock();
-        let failed = |source: io::Error| EngineError::Home { action: "lock", path: path.clone(), source };
-        let file = towline_files::append(&path).map_err(failed)?;
-        for _ in 0..LOCK_TRIES {
-            match file.try_lock() {
-                Ok(()) => return Ok(Self { _lock: file }),
-                Err(std::fs::TryLockError::WouldBlock) => tokio::time::sleep(LOCK_PAUSE).await,
-                Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
-            }
-        }
-        let holder = towline_files::lock_holder(&file).map_or(String::new(), |pid| format!(" (pid {pid})"));
-        Err(failed(io::Error::new(
-            io::ErrorKind::TimedOut,
-            format!("another process{holder} has held it for too long; end that process and try again"),
-        )))
+        Ok(Self { _lock: lock_for_a_moment(home.in_place_lock(), LOCK_PATIENCE).await? })
     }
+}
+
+/// The lock for adding goals of files. Its holder looks which of them were added before, and no other process adds any meanwhile.
+#[derive(Debug)]
+pub struct AddingLock {
+    _lock: File,
+}
+
+impl AddingLock {
+    /// Waits for it, for a bounded time: a thousand goals take a while.
+    pub async fn take(home: &Home) -> Result<Self, EngineError> {
+        Ok(Self { _lock: lock_for_a_moment(home.adding_lock(), ADDING_PATIENCE).await? })
+    }
+}
+
+/// Locks a file that no process holds for longer than a moment.
+pub(crate) async fn lock_for_a_moment(path: PathBuf, patience: Duration) -> Result<File, EngineError> {
+    let failed = |source: io::Error| EngineError::Home { action: "lock", path: path.clone(), source };
+    let file = towline_files::append(&path).map_err(failed)?;
+    let deadline = Instant::now() + patience;
+    while Instant::now() < deadline {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(std::fs::TryLockError::WouldBlock) => tokio::time::sleep(LOCK_PAUSE).await,
+            Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
+        }
+    }
+    let holder = towline_files::lock_holder(&file).map_or(String::new(), |pid| format!(" (pid {pid})"));
+    Err(failed(io::Error::new(
+        io::ErrorKind::TimedOut,
+        format!("another process{holder} has held it for too long; end that process and try again"),
+    )))
 }
 
 /// Fails when another goal is at work in this directory, above it or below it.
@@ -115,18 +135,39 @@ pub async fn must_be_alone(
     let unsettled = Listing { settled: Some(false), ..Listing::all() };
     let held = Listing { held: true, ..Listing::all() };
     for listing in [held, unsettled] {
-        let others = list_all(store, listing).await?.into_iter().filter_map(Listed::readable);
-        let near = others.filter(|other| {
-            let there = Path::new(&other.repository);
-            other.id != goal && other.in_place && (here.starts_with(there) || there.starts_with(here))
-        });
-        for other in near {
+        for other in others_near(store, listing, goal, here).await? {
             if is_at_work(home, &other) {
                 return Err(EngineError::PlaceTaken { folder: other.repository, goal: other.id });
             }
         }
     }
     Ok(())
+}
+
+/// Fails when another goal has begun in this directory, above it or below it, and waits for its next attempt: what it left there is
+/// not finished.
+pub(crate) async fn place_must_be_free(store: &dyn Store, goal: &Goal) -> Result<(), EngineError> {
+    let unsettled = Listing { settled: Some(false), ..Listing::all() };
+    let others = others_near(store, unsettled, goal.id, Path::new(&goal.workspace.repository)).await?;
+    match others.into_iter().find(|other| other.attempts > 0) {
+        Some(other) => Err(EngineError::PlaceTaken { folder: other.repository, goal: other.id }),
+        None => Ok(()),
+    }
+}
+
+/// Other goals of a listing that work in place in this directory, above it or below it.
+async fn others_near(
+    store: &dyn Store,
+    listing: Listing,
+    goal: GoalId,
+    here: &Path,
+) -> Result<Vec<GoalSummary>, EngineError> {
+    let others = list_all(store, listing).await?.into_iter().filter_map(Listed::readable);
+    let near = others.filter(|other| {
+        let there = Path::new(&other.repository);
+        other.id != goal && other.in_place && (here.starts_with(there) || there.starts_with(here))
+    });
+    Ok(near.collect())
 }
 
 /// Whether an engine drives the goal, or its agent still runs without one.

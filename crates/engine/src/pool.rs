@@ -31,6 +31,8 @@ pub(crate) enum Notice {
     Ordered(GoalId),
     /// No goal is added any more: the pool ends with its last one.
     Close,
+    /// The pool ends at once, as the death of its process would end it: what runs goes on under its supervisor.
+    Leave,
     /// The driver of this goal is to end as the death of its process would end it.
     #[cfg(test)]
     Crash { goal: GoalId, done: oneshot::Sender<()> },
@@ -84,6 +86,7 @@ pub(crate) struct Pool {
     /// When waiting goals are to be resumed.
     due: BTreeSet<(Timestamp, GoalId)>,
     is_closing: bool,
+    is_leaving: bool,
 }
 
 impl Pool {
@@ -98,13 +101,14 @@ impl Pool {
             driven: HashMap::new(),
             due: BTreeSet::new(),
             is_closing: false,
+            is_leaving: false,
         }
     }
 
     /// Looks after the goals until the engine is closed and the last one is over.
     pub(crate) async fn run(mut self) {
         let slots = Arc::clone(&self.shared.slots);
-        while !(self.is_closing && self.goals.is_empty()) {
+        while !(self.is_leaving || self.is_closing && self.goals.is_empty()) {
             let next = self.due.first().map(|(at, _)| *at);
             tokio::select! {
                 Some(notice) = self.notices.recv() => self.on_notice(notice),
@@ -124,6 +128,7 @@ impl Pool {
             }
             Notice::Ordered(goal) => self.resume(goal),
             Notice::Close => self.is_closing = true,
+            Notice::Leave => self.is_leaving = true,
             #[cfg(test)]
             Notice::Crash { goal, done } => self.crash(goal, done),
         }
@@ -164,6 +169,9 @@ impl Pool {
     fn on_over(&mut self, goal: GoalId, outcome: Outcome) {
         tracing::debug!(target: TRACES, goal = goal.short(), "the engine does not look after it any more");
         self.shared.set_driven(goal, None);
+        if self.shared.rules.is_some() {
+            self.shared.signals.note_end(goal, outcome.as_ref().err().map(ToString::to_string));
+        }
         let Some(seat) = self.goals.remove(&goal) else { return };
         #[cfg(test)]
         if let Is::Crashing(done) = seat.is {

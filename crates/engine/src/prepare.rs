@@ -35,53 +35,30 @@ pub(crate) async fn run(
 ) {
     let event = match prepare(&shared, &job, stop).await {
         Ok(prepared) => prepared,
-        Err(Problem::Stopped) => Event::Stopped,
-        Err(Problem::RepositoryGone(path)) => Event::RepositoryGone { path },
-        Err(Problem::Failed(error)) => Event::PrepareFailed { error },
+        Err(CheckError::Stopped) => Event::Stopped,
+        Err(CheckError::Workspace(WorkspaceError::RepositoryGone { path })) => {
+            Event::RepositoryGone { path: path.display().to_string() }
+        }
+        Err(error) => Event::PrepareFailed { error: error.to_string() },
     };
     // A driver that is gone needs no news.
     let _ = sender.send_own(event).await;
-}
-
-enum Problem {
-    Stopped,
-    RepositoryGone(String),
-    Failed(String),
-}
-
-impl From<WorkspaceError> for Problem {
-    fn from(error: WorkspaceError) -> Self {
-        match error {
-            WorkspaceError::Stopped => Self::Stopped,
-            WorkspaceError::RepositoryGone { path } => Self::RepositoryGone(path.display().to_string()),
-            error => Self::Failed(error.to_string()),
-        }
-    }
-}
-
-impl From<CheckError> for Problem {
-    fn from(error: CheckError) -> Self {
-        match error {
-            CheckError::Stopped => Self::Stopped,
-            error => Self::Failed(error.to_string()),
-        }
-    }
 }
 
 async fn prepare(
     shared: &Shared,
     job: &PrepareJob,
     stop: watch::Receiver<StopLevel>,
-) -> Result<Event, Problem> {
+) -> Result<Event, CheckError> {
     let goal = &job.goal;
     let (home, of) = (shared.home.clone(), goal.clone());
-    let made = stoppable(stopped(stop.clone()), move |halt| -> Result<_, WorkspaceError> {
+    let made = try_stoppable(stopped(stop.clone()), move |halt| {
         let workspace = make(&home, &of, halt)?;
         let repository = repository_of(&home, &of)?.until(halt);
         let base = repository.as_candidate(&of.workspace.base)?;
         Ok((repository, base, workspace))
     });
-    let (repository, base, workspace) = made.await.map_err(|panic| Problem::Failed(panic.to_string()))??;
+    let (repository, base, workspace) = made.await?;
     // The user's own directory is as ready as they want it to be.
     let setup_changes = if goal.workspace.mode.is_in_place() {
         changes_in_a_checkout(shared, job, &repository, &stop).await?
@@ -167,32 +144,32 @@ async fn changes_in_a_checkout(
     job: &PrepareJob,
     repository: &Repository,
     stop: &watch::Receiver<StopLevel>,
-) -> Result<SetupChanges, Problem> {
+) -> Result<SetupChanges, CheckError> {
     let goal = &job.goal;
     if goal.workspace.setup.is_empty() {
         return Ok(BTreeMap::new());
     }
     // One that an engine left that was killed must not run beside it.
     towline_check::end_runs(&shared.home.setup_logs(goal.id)).await?;
-    let (path, of, from) = (shared.home.verification(goal.id), goal.workspace.clone(), repository.clone());
-    let checkout = stoppable(stopped(stop.clone()), move |halt| {
-        towline_workspace::verification(&from.until(halt), &path, &of.base, &of.copy, from.root())
+    let (path, of, own) = (shared.home.verification(goal.id), goal.workspace.clone(), repository.clone());
+    let checkout = try_stoppable(stopped(stop.clone()), move |halt| {
+        towline_workspace::verification(&own.until(halt), &path, &of.base, &of.copy)
     });
-    let checkout = checkout.await.map_err(|panic| Problem::Failed(panic.to_string()))??;
+    let checkout = checkout.await?;
     let ready = set_up(shared, job, checkout.path(), stop).await;
     let protect = Protect::of_goal(goal)?;
-    let found = tokio::task::spawn_blocking(move || {
+    let found = try_stoppable(std::future::pending(), move |_| {
         let found = checkout.setup_changes(&protect);
         // The next checkout takes its place anyway.
         let _ = checkout.remove();
         found
     });
-    let found = found.await.map_err(|panic| Problem::Failed(panic.to_string()))?;
+    let found = found.await;
     match ready {
-        Ok(()) => Ok(found?),
+        Ok(()) => found,
         // The work may be what makes it succeed. Until then no verdict gets as far as a comparison.
         Err(CheckError::Setup { .. }) => Ok(BTreeMap::new()),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 
@@ -201,13 +178,12 @@ async fn changes_in(
     goal: &Goal,
     workspace: Workspace,
     stop: watch::Receiver<StopLevel>,
-) -> Result<SetupChanges, Problem> {
+) -> Result<SetupChanges, CheckError> {
     if goal.workspace.setup.is_empty() {
         return Ok(BTreeMap::new());
     }
     let protect = Protect::of_goal(goal)?;
-    let found = stoppable(stopped(stop), move |halt| workspace.until(halt).setup_changes(&protect));
-    Ok(found.await.map_err(|panic| Problem::Failed(panic.to_string()))??)
+    try_stoppable(stopped(stop), move |halt| workspace.until(halt).setup_changes(&protect)).await
 }
 
 /// Runs work with git on a thread that may block. When `stop` comes to its end, git does too.
@@ -223,6 +199,17 @@ pub(crate) async fn stoppable<T: Send + 'static>(
         () = stop => halt.stop(),
     }
     work.await
+}
+
+/// The same for work on the way to a verdict.
+pub(crate) async fn try_stoppable<T: Send + 'static>(
+    stop: impl Future<Output = ()>,
+    work: impl FnOnce(&Stop) -> Result<T, WorkspaceError> + Send + 'static,
+) -> Result<T, CheckError> {
+    match stoppable(stop, work).await {
+        Ok(done) => Ok(done?),
+        Err(panic) => Err(CheckError::Lost { message: panic.to_string() }),
+    }
 }
 
 /// Comes to its end when the work is to stop.
@@ -241,19 +228,14 @@ pub(crate) async fn stopped_for_a_while(stop: watch::Receiver<StopLevel>) {
 
 /// `towline/1a2b3c4d-fix-the-flaky-test`: unique by the id, recognisable by the title.
 pub(crate) fn branch_name(goal: &Goal) -> String {
-    let words: Vec<String> = goal
-        .title
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(str::to_ascii_lowercase)
-        .collect();
+    let words = goal.title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let mut slug = String::new();
     for word in words {
         if slug.len() + word.len() > 40 {
             break;
         }
         slug.push('-');
-        slug.push_str(&word);
+        slug.push_str(&word.to_ascii_lowercase());
     }
     format!("towline/{}{slug}", goal.id.short())
 }

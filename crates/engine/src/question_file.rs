@@ -48,15 +48,12 @@ mod tests {
     fn a_question_is_read_a_broken_one_is_reported_and_none_is_none() {
         let dir = tempfile::tempdir().expect("a scratch directory");
         assert_eq!(read_now(dir.path()), None);
-        std::fs::write(path(dir.path()), r#"{"question": "Which?", "options": ["a"]}"#).expect("written");
-        let ask = Ask::choice("Which?".into(), vec!["a".into()]);
-        assert_eq!(read_now(dir.path()), Some(AgentEvent::Asked(ask)));
-        std::fs::write(path(dir.path()), r#"{"question": "\u001b[1mWhich?\u001b[0m", "options": ["a"]}"#)
-            .expect("written");
-        assert_eq!(
-            read_now(dir.path()),
-            Some(AgentEvent::Asked(Ask::choice("Which?".into(), vec!["a".into()])))
-        );
+        for question in ["Which?", r"\u001b[1mWhich?\u001b[0m"] {
+            let written = format!(r#"{{"question": "{question}", "options": ["a"]}}"#);
+            std::fs::write(path(dir.path()), written).expect("written");
+            let ask = Ask::choice("Which?".into(), vec!["a".into()]);
+            assert_eq!(read_now(dir.path()), Some(AgentEvent::Asked(ask)), "{question}");
+        }
         std::fs::write(path(dir.path()), "Which?").expect("written");
         assert!(matches!(read_now(dir.path()), Some(AgentEvent::Notice { .. })));
     }

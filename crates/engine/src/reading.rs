@@ -7,10 +7,11 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use towline_agent::{Action, Frame, ProcessEnd, Protocol, Steer};
 use towline_core::{About, AgentEvent, Ask, End, Exit, LaunchProblem, RawRef, Words, without_escapes};
 use towline_process::{
-    ExitRecord, Framed, LineFramer, LogReader, SpawnError, SpawnErrorKind, StopCause, Stream,
+    ExitRecord, Framed, LineFramer, LogReader, OutputTimes, SpawnError, SpawnErrorKind, StopCause, Stream,
 };
 
 /// How much of stderr is evidence.
@@ -34,13 +35,15 @@ pub(crate) struct Reading {
     protocol: Box<dyn Protocol>,
     reader: LogReader,
     framer: LineFramer,
+    times: OutputTimes,
 }
 
 impl Reading {
     /// Of the attempt in `dir`, from its first byte on.
     pub(crate) fn new(dir: &Path, protocol: Box<dyn Protocol>) -> Self {
         let reader = LogReader::output(dir, Stream::Stdout, 0);
-        Self { dir: dir.to_owned(), protocol, reader, framer: LineFramer::new(0) }
+        let times = OutputTimes::new(dir, Stream::Stdout);
+        Self { dir: dir.to_owned(), protocol, reader, framer: LineFramer::new(0), times }
     }
 
     /// What is to be done before there is any output.
@@ -59,6 +62,12 @@ impl Reading {
     /// Output up to here was taken in.
     pub(crate) fn offset(&self) -> u64 {
         self.reader.offset()
+    }
+
+    /// When the output before `end` was there, as far as the index has it.
+    pub(crate) fn time_of(&mut self, end: u64) -> Option<Timestamp> {
+        let at_ms = self.times.at(end).ok().flatten()?;
+        Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()
     }
 
     /// What the next whole line means, if there is one.
@@ -84,7 +93,8 @@ impl Reading {
     /// What the end of the process means: last events, the classified end, and the bare facts. Without a record nobody
     /// knows how it ended.
     pub(crate) fn end(&mut self, record: Option<&ExitRecord>) -> (Vec<Action>, End, Exit) {
-        let exit = process_end(&self.dir, record);
+        let (code, signal) = record.map_or((None, None), |record| (record.code, record.signal));
+        let exit = ProcessEnd { code, signal, stderr_tail: stderr_tail(&self.dir) };
         let (last, mut end) = match record.and_then(launch_problem) {
             // There was no process, so there is nothing for its protocol to interpret.
             Some(problem) => (Vec::new(), End::SpawnFailed { problem }),
@@ -136,11 +146,6 @@ fn take_escapes(text: &mut String) {
     if let Cow::Owned(plain) = without_escapes(text) {
         *text = plain;
     }
-}
-
-fn process_end(dir: &Path, record: Option<&ExitRecord>) -> ProcessEnd {
-    let (code, signal) = record.map_or((None, None), |record| (record.code, record.signal));
-    ProcessEnd { code, signal, stderr_tail: stderr_tail(dir) }
 }
 
 fn launch_problem(record: &ExitRecord) -> Option<LaunchProblem> {
@@ -214,17 +219,8 @@ mod tests {
     fn a_program_that_could_not_be_started_has_not_crashed_whatever_its_protocol_makes_of_it() {
         let dir = tempfile::tempdir().expect("a scratch directory");
         let record = ExitRecord {
-            code: None,
-            signal: None,
             spawn_error: Some(SpawnError { kind: SpawnErrorKind::ProgramNotFound, message: "cli".into() }),
-            started_at_ms: 0,
-            ended_at_ms: 0,
-            stopped: None,
-            leftovers_killed: 0,
-            stdout_bytes: 0,
-            stderr_bytes: 0,
-            stdout_sha256: None,
-            stderr_sha256: None,
+            ..ExitRecord::default()
         };
         let (actions, end, _) = Reading::new(dir.path(), Box::new(Colourful)).end(Some(&record));
         assert_eq!(actions, []);

@@ -22,7 +22,7 @@ use crate::home::Home;
 use crate::lease_guard::LeaseGuard;
 use crate::place::repository_of;
 use crate::prepare::branch_name;
-use crate::sweep::is_directory;
+use crate::sweep::{directories, is_directory};
 
 /// How deep below a goal's directory a supervisor can be: an attempt, its checks, one of them.
 const DEEPEST_RUN: usize = 3;
@@ -94,7 +94,7 @@ impl Engine {
         if let Some(dir) = living_run(&shared.home.goal_logs(goal), DEEPEST_RUN) {
             return Err(RemovalError::Alive { dir });
         }
-        let lease = self.claim_unread(goal).await?;
+        let lease = self.shared().claim_unread(goal).await?;
         shared.store.remove(&lease).await.map_err(EngineError::from)?;
         Ok(())
     }
@@ -248,22 +248,16 @@ fn living_run(dir: &Path, depth: usize) -> Option<PathBuf> {
     if depth == 0 {
         return None;
     }
-    subdirectories(dir).find_map(|below| living_run(&below, depth - 1))
+    directories::<String>(dir).into_iter().find_map(|(_, below)| living_run(&below, depth - 1))
 }
 
 /// Removes the sockets that killed supervisors left in the directories of a goal's runs.
 pub(crate) fn remove_dead_sockets(goal_logs: &Path) {
     let mut level = vec![goal_logs.to_path_buf()];
-    level.retain(|dir| is_directory(dir));
     for _ in 0..DEEPEST_RUN {
-        level = level.iter().flat_map(|dir| subdirectories(dir)).collect();
+        level = level.iter().flat_map(|dir| directories::<String>(dir)).map(|(_, below)| below).collect();
         level.iter().for_each(|dir| remove_dead_socket(dir));
     }
-}
-
-fn subdirectories(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
 }
 
 /// How many bytes the files at and below a path have; what cannot be read counts as nothing.

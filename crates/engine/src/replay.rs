@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use towline_agent::Action;
 use towline_core::{AgentEvent, AttemptNo, Event, GoalId, RawRef, Source, Work};
-use towline_process::{ExitRecord, OutputTimes, Stream};
+use towline_process::ExitRecord;
 
 pub use self::comparison::{Comparison, Difference, Taken, Wording};
 use crate::home::Home;
@@ -62,7 +62,6 @@ pub struct Replayed {
 pub struct Replay {
     dir: PathBuf,
     reading: Reading,
-    times: OutputTimes,
     record: Option<ExitRecord>,
     ready: VecDeque<Replayed>,
     stage: Stage,
@@ -97,7 +96,6 @@ impl Replay {
         let protocol = opening.protocol(&context, &Sent::read(&dir));
         Ok(Self {
             reading: Reading::new(&dir, protocol),
-            times: OutputTimes::new(&dir, Stream::Stdout),
             record,
             ready: VecDeque::new(),
             stage: Stage::Start,
@@ -139,7 +137,7 @@ impl Replay {
 
     /// Collects the events. What the protocol wants to write was written in the original run.
     fn record(&mut self, actions: Vec<Action>, raw: Option<RawRef>) {
-        let at = raw.and_then(|raw| self.time_of(raw.offset + raw.length));
+        let at = raw.and_then(|raw| self.reading.time_of(raw.offset + raw.length));
         for action in actions {
             match action {
                 // Shown while it is written, and never stored.
@@ -151,11 +149,6 @@ impl Replay {
                 Action::Write(_) | Action::CloseStdin => {}
             }
         }
-    }
-
-    fn time_of(&mut self, end: u64) -> Option<Timestamp> {
-        let at_ms = self.times.at(end).ok().flatten()?;
-        Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()
     }
 }
 

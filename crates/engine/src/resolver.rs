@@ -4,12 +4,14 @@
 //! a configuration that was corrected counts from the next start, and a broken one holds no goal but its own.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use towline_agent::{AgentSettings, is_agents_variable};
 use towline_check::Environment;
 use towline_core::{AgentName, Goal};
 use towline_mask::Secrets;
 
+use crate::copied::copied_secrets;
 use crate::secrecy::known_secrets;
 
 /// Reads the configuration that holds for a goal.
@@ -35,6 +37,26 @@ pub struct Unresolved {
     pub reason: String,
     /// What is known all the same: enough to hide secrets, and to run checks without an agent.
     pub known: Resolved,
+}
+
+/// What was read of a goal's project at one moment.
+#[derive(Clone)]
+pub(crate) struct ProjectRead {
+    pub(crate) resolved: Arc<Resolved>,
+    /// Why nothing can be started with it.
+    pub(crate) problem: Option<String>,
+    /// The secrets in the files that the goal copies.
+    pub(crate) copied: Secrets,
+}
+
+impl ProjectRead {
+    pub(crate) fn of(resolver: &dyn Resolver, goal: &Goal) -> Self {
+        let (resolved, problem) = match resolver.resolve(goal) {
+            Ok(resolved) => (resolved, None),
+            Err(Unresolved { reason, known }) => (known, Some(reason)),
+        };
+        Self { resolved: Arc::new(resolved), problem, copied: copied_secrets(goal).secrets }
+    }
 }
 
 impl Resolved {

@@ -9,8 +9,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use towline_core::{Goal, GoalId};
 use towline_process::{
-    ExitRecord, Notice, ProcessError, SupervisorHandle, connect, end_strays, end_supervisor,
-    remove_dead_socket, supervisor_process,
+    ExitRecord, Notice, ProcessError, SupervisorHandle, SupervisorProgram, connect, end_strays,
+    end_supervisor, remove_dead_socket, supervisor_process,
 };
 
 /// The variable that every process of a goal's agents carries, so that they can be found without their supervisor.
@@ -19,19 +19,21 @@ pub const GOAL_VARIABLE: &str = "TOWLINE_GOAL";
 const SWEEP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The goal whose processes are looked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Trail {
     goal: GoalId,
+    /// The first arguments of the supervisors of this state directory: a copy of it has the same goals.
+    supervisors: Vec<String>,
     /// Before it was created, nothing ran for it: neither setup nor checks on the base.
     since: Timestamp,
 }
 
 impl Trail {
-    pub(crate) fn of(goal: &Goal) -> Self {
-        Self { goal: goal.id, since: goal.created_at }
+    pub(crate) fn of(goal: &Goal, supervisor: &SupervisorProgram) -> Self {
+        Self { goal: goal.id, supervisors: supervisor.args.clone(), since: goal.created_at }
     }
 
-    pub(crate) fn goal(self) -> GoalId {
+    pub(crate) fn goal(&self) -> GoalId {
         self.goal
     }
 }
@@ -47,7 +49,7 @@ pub(crate) enum RunState {
 
 impl RunState {
     /// The state of the run in `dir`; none if nothing was started there.
-    pub(crate) async fn find(dir: &Path, trail: Trail) -> Option<Self> {
+    pub(crate) async fn find(dir: &Path, trail: &Trail) -> Option<Self> {
         if Self::is_left(dir) { Some(Self::reach(dir, trail).await) } else { None }
     }
 
@@ -58,7 +60,7 @@ impl RunState {
 
     /// Connects to the supervisor, or finds out that there is none. While one lives, the run has not ended, whatever is on disk.
     /// A tree without a supervisor is ended first: nothing else may start beside it.
-    pub(crate) async fn reach(dir: &Path, trail: Trail) -> Self {
+    pub(crate) async fn reach(dir: &Path, trail: &Trail) -> Self {
         if let Ok(Some(supervisor)) = supervisor_process(dir) {
             if let Ok(supervisor) = connect(dir).await {
                 return Self::Alive(Box::new(supervisor));
@@ -74,27 +76,28 @@ impl RunState {
     }
 
     /// Ends the run in `dir` and waits until it is gone. Leftovers are found before the next start for the goal.
-    pub(crate) async fn end(dir: &Path, trail: Trail) {
+    pub(crate) async fn end(dir: &Path, trail: &Trail) {
         let Some(Self::Alive(mut supervisor)) = Self::find(dir, trail).await else { return };
-        let ended = async {
-            supervisor.kill().await?;
-            while let Notice::Grown { .. } = supervisor.next().await? {}
-            Ok::<(), ProcessError>(())
-        };
-        if !matches!(timeout(SWEEP_PATIENCE, ended).await, Ok(Ok(()))) {
+        if !matches!(timeout(SWEEP_PATIENCE, kill(&mut supervisor)).await, Ok(Ok(()))) {
             let _ = supervisor.end().await;
             let _ = sweep(trail).await;
         }
     }
 }
 
+/// Has a supervisor end its run, and waits until nothing of it is left.
+pub(crate) async fn kill(supervisor: &mut SupervisorHandle) -> Result<(), ProcessError> {
+    supervisor.kill().await?;
+    while let Notice::Grown { .. } = supervisor.next().await? {}
+    Ok(())
+}
+
 /// Ends processes of agents and checks that have no living supervisor. Until that is certain, nothing may be started or
 /// checked for the goal.
-pub(crate) async fn sweep(trail: Trail) -> Result<(), ProcessError> {
+pub(crate) async fn sweep(trail: &Trail) -> Result<(), ProcessError> {
     let since = u64::try_from(trail.since.as_millisecond()).unwrap_or(0);
-    let swept = spawn_blocking(move || {
-        let goal = trail.goal.to_string();
-        end_strays((GOAL_VARIABLE, &goal), since, SWEEP_PATIENCE)
-    });
+    let (goal, supervisors) = (trail.goal.to_string(), trail.supervisors.clone());
+    let swept =
+        spawn_blocking(move || end_strays((GOAL_VARIABLE, &goal), &supervisors, since, SWEEP_PATIENCE));
     swept.await.unwrap_or_else(|panic| Err(ProcessError::CannotLook { source: io::Error::other(panic) }))
 }

@@ -53,6 +53,18 @@ pub fn attempt_tokens(home: &Home, state: &GoalState) -> Secrets {
     secrets
 }
 
+/// Whose token this is, among these attempts. Takes as long for a wrong one as for a right one.
+pub fn attempt_of_token(
+    home: &Home,
+    token: &str,
+    attempts: impl IntoIterator<Item = AttemptId>,
+) -> Option<AttemptId> {
+    let secret = Secret::read(&home.secret()).ok()??;
+    attempts
+        .into_iter()
+        .fold(None, |found, attempt| if secret.fits(attempt, token) { Some(attempt) } else { found })
+}
+
 /// Adds the token of an attempt.
 pub(crate) fn add_token(secrets: &mut Secrets, secret: &Secret, attempt: AttemptId) {
     secrets.add(TOKEN_VARIABLE, &secret.token(attempt));

@@ -84,27 +84,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_sent_as_often_as_it_was_not_sent_before() {
-        let mut sent = Sent::of(b"hello\nagain\nagain\n");
-        for (line, rest) in
-            [("again\n", ""), ("hello\n", ""), ("again\n", ""), ("again\n", "again\n"), ("new\n", "new\n")]
-        {
-            assert_eq!(*sent.rest_of(line.as_bytes()), *rest.as_bytes(), "{line}");
+    fn what_was_sent_before_is_not_sent_again_and_half_a_line_is_completed_or_ended_once() {
+        let again =
+            [("again\n", ""), ("hello\n", ""), ("again\n", ""), ("again\n", "again\n"), ("new\n", "new\n")];
+        for (before, lines) in [
+            ("hello\nagain\nagain\n", &again[..]),
+            ("hello\nlong li", &[("long line\n", "ne\n"), ("long line\n", "long line\n")]),
+            ("long li", &[("other\n", "\nother\n"), ("third\n", "third\n")]),
+        ] {
+            let mut sent = Sent::of(before.as_bytes());
+            for (line, rest) in lines {
+                assert_eq!(*sent.rest_of(line.as_bytes()), *rest.as_bytes(), "{line:?} after {before:?}");
+            }
         }
-    }
-
-    #[test]
-    fn half_a_line_is_completed_once() {
-        let mut sent = Sent::of(b"hello\nlong li");
-        assert_eq!(*sent.rest_of(b"long line\n"), *b"ne\n");
-        assert_eq!(*sent.rest_of(b"long line\n"), *b"long line\n");
-    }
-
-    #[test]
-    fn another_line_does_not_go_on_where_half_a_line_ended() {
-        let mut sent = Sent::of(b"long li");
-        assert_eq!(*sent.rest_of(b"other\n"), *b"\nother\n");
-        assert_eq!(*sent.rest_of(b"third\n"), *b"third\n");
     }
 
     #[test]

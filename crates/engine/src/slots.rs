@@ -14,13 +14,14 @@ use towline_core::GoalId;
 pub(crate) type Place = (Timestamp, GoalId);
 
 /// The slots of an engine.
+#[derive(Debug)]
 pub(crate) struct Slots {
     most: usize,
     inner: Mutex<Inner>,
     freed: Notify,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Inner {
     taken: usize,
     queue: BTreeSet<Place>,
@@ -79,6 +80,7 @@ impl Slots {
 }
 
 /// The right to work; releasing is dropping.
+#[derive(Debug)]
 pub(crate) struct Slot {
     slots: Arc<Slots>,
 }
@@ -87,11 +89,5 @@ impl Drop for Slot {
     fn drop(&mut self) {
         self.slots.lock().taken -= 1;
         self.slots.freed.notify_one();
-    }
-}
-
-impl std::fmt::Debug for Slot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Slot")
     }
 }

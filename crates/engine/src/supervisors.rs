@@ -14,13 +14,6 @@ use crate::runs::{self, Trail};
 /// How long the end of one may take.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The program that supervises what runs for a goal.
-pub(crate) fn of_goal(program: &SupervisorProgram, goal: GoalId) -> SupervisorProgram {
-    let mut program = program.clone();
-    program.args.push(goal.to_string());
-    program
-}
-
 /// All that run in a state directory, by their goals. Supervisors of earlier versions do not name one.
 pub(crate) fn all(program: &SupervisorProgram) -> io::Result<Vec<(GoalId, ProcessId)>> {
     let found = supervisors(&program.args)?.into_iter();
@@ -29,7 +22,7 @@ pub(crate) fn all(program: &SupervisorProgram) -> io::Result<Vec<(GoalId, Proces
 
 /// Ends everything that runs for a goal, with a supervisor or without. Until that is certain nothing may be started for the goal,
 /// and nothing judged.
-pub(crate) async fn end_all(shared: &Shared, trail: Trail) -> Result<(), ProcessError> {
+pub(crate) async fn end_all(shared: &Shared, trail: &Trail) -> Result<(), ProcessError> {
     end_others(shared, trail.goal(), None).await?;
     runs::sweep(trail).await
 }

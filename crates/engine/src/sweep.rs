@@ -14,15 +14,13 @@ use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use towline_core::{AttemptNo, GoalId, GoalState, Phase};
-use towline_process::{
-    Notice, ProcessError, ProcessId, connect, end_supervisor, remove_dead_socket, supervisor_process,
-};
+use towline_process::{ProcessId, connect, end_supervisor, supervisor_process};
 use towline_store::{GoalRecord, StoreError};
 
 use crate::engine::Shared;
 use crate::home::{BASE, Home};
 use crate::removal::remove_dead_sockets;
-use crate::{baseline, checkouts, control, supervisors};
+use crate::{baseline, checkouts, control, runs, supervisors};
 
 /// How long a sweep may take. What it does not get to is found by the next one.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -31,6 +29,9 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Sweeps the state directory once. What cannot be removed stays: nothing depends on it.
 pub(crate) async fn run(shared: Arc<Shared>) {
+    if !shared.executors.start_processes() {
+        return;
+    }
     let _ = timeout(LIMIT, async {
         end_strays(&shared).await;
         end_left_checks(&shared).await;
@@ -53,7 +54,7 @@ async fn end_strays(shared: &Shared) {
     // The goals are looked up after the supervisors: whatever started a supervisor was recorded before.
     for living in spawn_blocking(move || living_supervisors(&home)).await.unwrap_or_default() {
         if is_left(shared, living.goal, |record| !may_be_adopted(&record.state, living.attempt)).await {
-            end(&living).await;
+            end(shared, &living).await;
         }
     }
 }
@@ -64,13 +65,7 @@ async fn end_left_checks(shared: &Shared) {
     let living = spawn_blocking(move || supervisors::all(&program).unwrap_or_default()).await;
     for (goal, supervisor) in living.unwrap_or_default() {
         if is_left(shared, goal, |record| !has_work(&record.state.phase)).await {
-            let logs = shared.home.goal_logs(goal);
-            // What cannot be ended within its time is found again by the next sweep.
-            let _ = spawn_blocking(move || {
-                let _ = end_supervisor(supervisor, END_PATIENCE);
-                remove_dead_sockets(&logs);
-            })
-            .await;
+            end_with_tree(shared, goal, supervisor).await;
         }
     }
 }
@@ -92,24 +87,13 @@ fn has_work(phase: &Phase) -> bool {
 
 /// Checks on a base are never adopted: the next driver runs them again.
 async fn end_baselines(shared: &Shared) {
-    let checkouts = named_entries::<BaseCheckout>(&shared.home.verifications());
-    for (BaseCheckout(goal), _) in checkouts {
+    let checkouts = named_entries::<String>(&shared.home.verifications()).into_iter();
+    let of_bases = checkouts.filter_map(|(name, _)| name.strip_suffix(BASE)?.parse().ok());
+    for goal in of_bases {
         if is_left(shared, goal, |_| true).await {
             // What cannot be removed now stays for the next sweep.
             let _ = baseline::clear(&shared.home, goal).await;
         }
-    }
-}
-
-/// The name of a checkout of a goal's base.
-struct BaseCheckout(GoalId);
-
-impl std::str::FromStr for BaseCheckout {
-    type Err = ();
-
-    fn from_str(name: &str) -> Result<Self, ()> {
-        let (goal, place) = name.rsplit_once('.').ok_or(())?;
-        if place == BASE { goal.parse().map(Self).map_err(|_| ()) } else { Err(()) }
     }
 }
 
@@ -158,23 +142,21 @@ fn may_be_adopted(state: &GoalState, attempt: AttemptNo) -> bool {
 }
 
 /// Ends a run and waits until nothing of it is left. A supervisor that does not do it goes with its tree.
-async fn end(living: &Living) {
-    if !matches!(timeout(END_PATIENCE, end_by_supervisor(&living.dir)).await, Ok(Ok(()))) {
-        let (supervisor, dir) = (living.supervisor, living.dir.clone());
-        // What cannot be ended within its time is found again by the next sweep.
-        let _ = spawn_blocking(move || {
-            let _ = end_supervisor(supervisor, END_PATIENCE);
-            remove_dead_socket(&dir);
-        })
-        .await;
+async fn end(shared: &Shared, living: &Living) {
+    let ended = async { runs::kill(&mut connect(&living.dir).await?).await };
+    if !matches!(timeout(END_PATIENCE, ended).await, Ok(Ok(()))) {
+        end_with_tree(shared, living.goal, living.supervisor).await;
     }
 }
 
-async fn end_by_supervisor(dir: &Path) -> Result<(), ProcessError> {
-    let mut supervisor = connect(dir).await?;
-    supervisor.kill().await?;
-    while let Notice::Grown { .. } = supervisor.next().await? {}
-    Ok(())
+/// Ends a supervisor of a goal with everything below it. What cannot be ended within its time is found again by the next sweep.
+async fn end_with_tree(shared: &Shared, goal: GoalId, supervisor: ProcessId) {
+    let logs = shared.home.goal_logs(goal);
+    let _ = spawn_blocking(move || {
+        let _ = end_supervisor(supervisor, END_PATIENCE);
+        remove_dead_sockets(&logs);
+    })
+    .await;
 }
 
 async fn discard_checkouts(shared: &Shared) {
@@ -196,10 +178,14 @@ async fn discard_checkouts(shared: &Shared) {
 /// Removes a checkout that is older than the end of its goal. A newer one belongs to somebody who opened the goal again
 /// in this very moment.
 fn discard(home: &Home, dir: &Path, settled_at: Timestamp) -> io::Result<()> {
-    let changed = fs::symlink_metadata(dir).and_then(|about| about.modified()).ok();
-    let changed = changed.and_then(|changed| Timestamp::try_from(changed).ok());
-    if changed.is_none_or(|changed| changed > settled_at) {
+    if modified(dir).is_none_or(|changed| changed > settled_at) {
         return Ok(());
     }
     home.remove(dir)
+}
+
+/// When a file or the entries of a directory were changed.
+pub(crate) fn modified(path: &Path) -> Option<Timestamp> {
+    let modified = fs::symlink_metadata(path).and_then(|about| about.modified()).ok()?;
+    Timestamp::try_from(modified).ok()
 }

@@ -12,6 +12,8 @@ use sha2::{Digest, Sha256};
 use towline_core::AttemptId;
 use uuid::Uuid;
 
+use crate::home::Home;
+
 /// The length of a secret, and of the longest file that is looked at.
 const LENGTH: usize = 64;
 const LONGEST: u64 = 4 * 1024;
@@ -69,6 +71,12 @@ impl Secret {
     }
 }
 
+/// The token of the operator for the HTTP interface of this state directory, made for its owner alone when it is missing. Tokens of
+/// attempts do not follow from it.
+pub fn operator_token(home: &Home) -> io::Result<String> {
+    Secret::of(&home.operator_token()).map(|secret| secret.0)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
@@ -95,6 +103,17 @@ mod tests {
         let mode = fs::metadata(&path).expect("the file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(fs::read_dir(dir.path()).expect("the directory").count(), 1);
+    }
+
+    #[test]
+    fn the_token_of_the_operator_stays_and_is_not_the_secret_of_attempts() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let home = Home::create(dir.path().join("state")).expect("a state directory");
+        let token = operator_token(&home).expect("made");
+        assert_eq!(operator_token(&home).expect("read"), token);
+        assert_ne!(Secret::of(&home.secret()).expect("made").0, token);
+        let mode = fs::metadata(home.root().join("operator-token")).expect("the file").permissions().mode();
+        assert_eq!((token.len(), mode & 0o777), (LENGTH, 0o600));
     }
 
     #[test]

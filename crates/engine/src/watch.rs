@@ -14,10 +14,11 @@ use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use towline_files::{RemovalWatch, Watched};
+use towline_files::{Changes, Watch, Watched};
 
 use crate::error::EngineError;
 use crate::home::Home;
+use crate::presence::FENCED;
 
 /// How long something may be missing that is perhaps just being replaced.
 pub(crate) const REPLACED_WITHIN: Duration = Duration::from_millis(500);
@@ -26,7 +27,11 @@ pub(crate) const REPLACED_WITHIN: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct StateWatch {
     files: Vec<(PathBuf, Identity)>,
-    removals: Removals,
+    /// Reports that something was removed from a directory.
+    removed: watch::Sender<()>,
+    /// None if the system does not report removals.
+    watch: Option<Arc<AsyncWatch>>,
+    _tasks: JoinSet<()>,
 }
 
 /// Identifies a file behind a path.
@@ -46,22 +51,36 @@ impl Identity {
 impl StateWatch {
     /// Watches the state directory, its database and this engine's lock.
     pub(crate) fn new(home: &Home, lock: PathBuf) -> Self {
-        let removals = Removals::new();
-        // A directory above that is moved takes the state directory with it.
-        for directory in home.root().ancestors().skip(1) {
-            removals.add(directory, RemovalWatch::add_itself);
-        }
-        for directory in [home.root().to_owned(), home.workspaces(), home.engines()] {
-            removals.add(&directory, RemovalWatch::add);
+        let removed = watch::Sender::new(());
+        let watch = AsyncWatch::new().map(Arc::new).ok();
+        let mut tasks = JoinSet::new();
+        if let Some(watch) = &watch {
+            // A directory above that is moved takes the state directory with it. A removal that is not reported, because a
+            // directory cannot be watched or the relay has failed, is noticed before the next append.
+            for directory in home.root().ancestors().skip(1) {
+                let _ = watch.watch.add(directory, Changes::Itself);
+            }
+            for directory in [home.root().to_owned(), home.workspaces(), home.engines()] {
+                let _ = watch.watch.add(&directory, Changes::Removals);
+            }
+            let (watch, removed) = (Arc::clone(watch), removed.clone());
+            tasks.spawn(async move {
+                while watch.changed(Duration::ZERO).await.is_ok() {
+                    removed.send_replace(());
+                }
+            });
         }
         let files = [home.root().to_owned(), home.database(), lock];
         let files = files.into_iter().filter_map(|path| Some((path.clone(), Identity::of(&path)?)));
-        Self { files: files.collect(), removals }
+        Self { files: files.collect(), removed, watch, _tasks: tasks }
     }
 
-    /// Fails when one of them is gone.
+    /// Fails when one of them is gone, or another engine has taken the place of this one.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         match self.files.iter().find(|(path, known)| Identity::of(path) != Some(*known)) {
+            Some((path, known)) if Identity::of(&path.with_extension(FENCED)) == Some(*known) => {
+                Err(EngineError::TakenOver)
+            }
             Some((path, _)) => Err(EngineError::StateGone { path: path.clone() }),
             None => Ok(()),
         }
@@ -79,74 +98,55 @@ impl StateWatch {
 
     /// Changes when something was removed or moved: time to look.
     pub(crate) fn removals(&self) -> watch::Receiver<()> {
-        self.removals.removed.subscribe()
+        self.removed.subscribe()
     }
 
     /// Watches one more directory, as long as the result lives.
     pub(crate) fn observe(&self, directory: &Path) -> Option<Observed> {
-        let watched = self.removals.add(directory, RemovalWatch::add)?;
-        Some(Observed { watch: self.removals.watch.clone()?, watched })
+        let watch = self.watch.clone()?;
+        let watched = watch.watch.add(directory, Changes::Removals).ok()?;
+        Some(Observed { watch, watched })
     }
 }
 
 /// A directory that is watched.
 #[derive(Debug)]
 pub(crate) struct Observed {
-    watch: Arc<RemovalWatch>,
+    watch: Arc<AsyncWatch>,
     watched: Watched,
 }
 
 impl Drop for Observed {
     fn drop(&mut self) {
-        self.watch.forget(self.watched);
+        self.watch.watch.forget(self.watched);
     }
 }
 
-/// Reports that something was removed from a directory.
+/// A watch that a task can wait for.
 #[derive(Debug)]
-struct Removals {
-    removed: watch::Sender<()>,
-    /// None if the system does not report removals.
-    watch: Option<Arc<RemovalWatch>>,
-    _tasks: JoinSet<()>,
+pub(crate) struct AsyncWatch {
+    pub(crate) watch: Watch,
+    events: Receiver,
 }
 
-impl Removals {
-    fn new() -> Self {
-        let removed = watch::Sender::new(());
-        let watch = RemovalWatch::new().map(Arc::new).ok();
-        let mut tasks = JoinSet::new();
-        let readable = |watch: &Arc<RemovalWatch>| {
-            // Whatever can be waited for and read is as good as a pipe.
-            Receiver::from_owned_fd_unchecked(watch.as_fd().try_clone_to_owned()?)
-        };
-        if let Some(Ok(events)) = watch.as_ref().map(readable) {
-            // If it fails, removals are noticed before the next append.
-            let removed = removed.clone();
-            tasks.spawn(async move { while relay(&events, &removed).await.is_ok() {} });
+impl AsyncWatch {
+    pub(crate) fn new() -> io::Result<Self> {
+        let watch = Watch::new()?;
+        // Whatever can be waited for and read is as good as a pipe.
+        let events = Receiver::from_owned_fd_unchecked(watch.as_fd().try_clone_to_owned()?)?;
+        Ok(Self { watch, events })
+    }
+
+    /// Waits for a change. Those that come within so much time after it are noticed together.
+    pub(crate) async fn changed(&self, together: Duration) -> io::Result<()> {
+        self.events.readable().await?;
+        if !together.is_zero() {
+            tokio::time::sleep(together).await;
         }
-        Self { removed, watch, _tasks: tasks }
+        let mut buffer = [0; 4096];
+        while matches!(self.events.try_read(&mut buffer), Ok(length) if length > 0) {}
+        Ok(())
     }
-
-    fn add(
-        &self,
-        directory: &Path,
-        how: impl Fn(&RemovalWatch, &Path) -> io::Result<Watched>,
-    ) -> Option<Watched> {
-        how(self.watch.as_ref()?, directory).ok()
-    }
-}
-
-async fn relay(events: &Receiver, removed: &watch::Sender<()>) -> io::Result<()> {
-    events.readable().await?;
-    let mut buffer = [0; 4096];
-    match events.try_read(&mut buffer) {
-        Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-        Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-        _ => {}
-    }
-    removed.send_replace(());
-    Ok(())
 }
 
 /// What belongs to one goal and has to stay once it was there.
@@ -207,22 +207,34 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_removal_is_reported_without_looking() {
+    async fn each_removed_or_replaced_part_is_reported_without_looking_and_named() {
         let dir = tempfile::tempdir().expect("a scratch directory");
         let home = Home::create(dir.path().join("above/state")).expect("a state directory");
         fs::create_dir_all(home.engines()).expect("a directory");
         let lock = home.engines().join("lock");
         let away = dir.path().join("away");
-        for part in [dir.path().join("above"), home.root().to_owned(), home.database(), lock.clone()] {
-            fs::write(home.database(), "").expect("written");
-            fs::write(&lock, "").expect("written");
+        fs::write(home.database(), "").expect("written");
+        fs::write(&lock, "").expect("written");
+        let root = home.root().to_owned();
+        // A directory above is named by what is missing in it.
+        let above = (dir.path().join("above"), root.clone());
+        for (part, named) in
+            [above, (root.clone(), root), (home.database(), home.database()), (lock.clone(), lock.clone())]
+        {
             let watch = StateWatch::new(&home, lock.clone());
+            watch.check().expect("nothing has happened");
             let still_there = tokio::time::timeout(Duration::from_millis(20), watch.gone()).await;
             still_there.expect_err("nothing has happened");
             fs::rename(&part, &away).expect("moved away");
             let gone = tokio::time::timeout(Duration::from_secs(20), watch.gone()).await;
             gone.unwrap_or_else(|_| panic!("the removal of {} was not reported", part.display()));
+            let gone = watch.check().expect_err("it is gone");
+            assert!(matches!(gone, EngineError::StateGone { path } if path == named));
+            fs::create_dir(&part).expect("something in its place");
+            watch.check().expect_err("it is another one");
+            fs::remove_dir(&part).expect("removed");
             fs::rename(&away, &part).expect("moved back");
+            watch.check().expect("it is back");
         }
     }
 
@@ -249,29 +261,6 @@ mod tests {
                 drop(observed);
                 removals.changed().await.expect("a report");
             }
-        }
-    }
-
-    #[tokio::test]
-    async fn each_removed_or_replaced_part_is_named() {
-        let dir = tempfile::tempdir().expect("a scratch directory");
-        let home = Home::create(dir.path().join("state")).expect("a state directory");
-        let lock = home.root().join("lock");
-        for part in [home.root().to_owned(), home.database(), lock.clone()] {
-            fs::create_dir_all(home.root()).expect("a directory");
-            fs::write(home.database(), "").expect("written");
-            fs::write(&lock, "").expect("written");
-            let watch = StateWatch::new(&home, lock.clone());
-            watch.check().expect("nothing has happened");
-            let other = dir.path().join("other");
-            fs::rename(&part, &other).expect("moved away");
-            let gone = watch.check().expect_err("it is gone");
-            assert!(matches!(gone, EngineError::StateGone { path } if path == part));
-            fs::create_dir(&part).expect("something in its place");
-            watch.check().expect_err("it is another one");
-            fs::remove_dir(&part).expect("removed");
-            fs::rename(&other, &part).expect("moved back");
-            watch.check().expect("it is back");
         }
     }
 

@@ -7,11 +7,11 @@
 
 mod held;
 mod lock;
-mod removals;
 mod tree;
+mod watch;
 
 use std::fs::{self, DirBuilder, File, FileType, Metadata};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,8 +20,8 @@ use rustix::fs::{Mode, OFlags};
 
 pub use held::HeldDirectory;
 pub use lock::lock_holder;
-pub use removals::{RemovalWatch, Watched};
 pub use tree::{create_dir_below, must_lead_through_directories, remove_below, remove_tree};
+pub use watch::{Changes, Watch, Watched};
 
 /// Opened without waiting and without following a symlink.
 const CAREFULLY: OFlags = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -52,7 +52,7 @@ pub fn read_following(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 
 fn read_whole(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let too_large = || {
-        let message = format!("it has more than the {limit} bytes that are expected at most");
+        let message = format!("it is larger than {limit} bytes");
         io::Error::new(io::ErrorKind::FileTooLarge, message)
     };
     if file.metadata()?.len() > limit {
@@ -64,7 +64,17 @@ fn read_whole(file: File, limit: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// The same; `None` when there is no file.
+/// Reads the last bytes of a regular file, at most so many.
+pub fn read_end(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a regular file whole; `None` when there is no file.
 pub fn read_if_present(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     match read(path, limit) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -205,6 +215,7 @@ mod tests {
         assert_eq!(read_if_present(&path, 4).unwrap(), None);
         fs::write(&path, "four").unwrap();
         assert_eq!(read(&path, 4).unwrap(), b"four");
+        assert_eq!([2, 9].map(|most| read_end(&path, most).unwrap()), [&b"ur"[..], b"four"]);
         assert_eq!(read(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         File::options().write(true).open(&path).unwrap().set_len(10 << 30).unwrap();
         assert_eq!(read(&path, 9 << 30).unwrap_err().kind(), io::ErrorKind::FileTooLarge);

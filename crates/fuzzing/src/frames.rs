@@ -4,18 +4,14 @@
 //! The first two bytes of the input decide how the conversation is set up and how it ends; the rest is the agent's output.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::time::Duration;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 use towline_agent::{
-    Action, AgentSettings, ApiSettings, CliSettings, Frame, Kind, LaunchContext, Permission, ProcessEnd,
-    Protocol, Steer, agent,
+    Action, AgentSettings, CliSettings, Frame, Kind, LaunchContext, Permission, ProcessEnd, Protocol, Steer,
+    agent,
 };
-use towline_core::{
-    AgentEvent, AttemptId, AttemptNo, End, GoalId, MessageNo, Reply, SessionId, SessionLimits, SessionPlan,
-    Timeouts,
-};
+use towline_core::{AgentEvent, AttemptId, AttemptNo, End, GoalId, MessageNo, Reply, SessionId, SessionPlan};
 
 /// How many bytes in front of the agent's output set the conversation up.
 pub(crate) const HEADER: usize = 2;
@@ -31,17 +27,13 @@ const ACTIONS_PER_LINE: usize = 8;
 /// Events that a single long line may hold many of.
 const BYTES_PER_ACTION: usize = 8;
 
-/// Reads the input as a conversation with an agent of this kind.
-pub(crate) fn check(kind: Kind, data: &[u8]) {
-    end_of(kind, data);
-}
-
 /// A conversation with an agent of this kind, set up in the plainest way and not yet started.
 pub fn conversation(kind: Kind) -> Box<dyn Protocol> {
     Scene::of(&[]).protocol(kind)
 }
 
-fn end_of(kind: Kind, data: &[u8]) -> End {
+/// Reads the input as a conversation with an agent of this kind. Returns how it ends.
+pub(crate) fn check(kind: Kind, data: &[u8]) -> End {
     let (header, output) = data.split_at(data.len().min(HEADER));
     let scene = Scene::of(header);
     let lines: Vec<&[u8]> = output.split(|byte| *byte == b'\n').collect();
@@ -146,37 +138,27 @@ fn goal() -> GoalId {
     "0198c0de-0000-7000-8000-000000000001".parse().unwrap_or_else(|error| panic!("an id: {error}"))
 }
 
+/// The settings of an agent that nobody has changed.
+static UNCHANGED: LazyLock<AgentSettings> = LazyLock::new(|| {
+    let claude = towline_config::inspect(&[]).config.agents.remove("claude");
+    claude.unwrap_or_else(|| panic!("there is always a `claude`"))
+});
+
 fn settings(kind: Kind, permission: Permission) -> AgentSettings {
-    let minute = Duration::from_secs(60);
-    let cli = CliSettings {
-        resume: vec!["--resume".to_owned(), "{session}".to_owned()],
-        session_pattern: Some("^session: (.+)$".to_owned()),
-        cost_pattern: Some(r"cost: (\$?[0-9.,]+)".to_owned()),
-        limit_pattern: Some("(?i)quota exceeded".to_owned()),
-        ..CliSettings::default()
-    };
     AgentSettings {
         kind,
         command: vec!["agent".to_owned()],
-        model: None,
         permission,
         allow: vec!["Read".to_owned(), "Bash(git *)".to_owned()],
         deny: vec!["Bash(rm *)".to_owned()],
-        system_append: None,
-        dirs: vec![],
-        max_turns: None,
-        mcp: BTreeMap::new(),
-        args: vec![],
-        env: BTreeMap::new(),
-        pass_env: vec![],
-        account: None,
-        sessions: SessionLimits::default(),
-        timeouts: Timeouts { startup: minute, idle: minute, turn: minute },
-        stop_grace: minute,
-        cli,
-        api: ApiSettings::default(),
-        mcp_file: None,
-        prices: BTreeMap::new(),
+        cli: CliSettings {
+            resume: vec!["--resume".to_owned(), "{session}".to_owned()],
+            session_pattern: Some("^session: (.+)$".to_owned()),
+            cost_pattern: Some(r"cost: (\$?[0-9.,]+)".to_owned()),
+            limit_pattern: Some("(?i)quota exceeded".to_owned()),
+            ..CliSettings::default()
+        },
+        ..UNCHANGED.clone()
     }
 }
 
@@ -214,21 +196,8 @@ impl Emitted {
 }
 
 fn size(value: &impl serde::Serialize) -> usize {
-    struct Count(usize);
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    if let Err(error) = serde_json::to_writer(&mut count, value) {
-        panic!("an event cannot be stored: {error}");
-    }
-    count.0
+    let stored = serde_json::to_vec(value);
+    stored.unwrap_or_else(|error| panic!("an event cannot be stored: {error}")).len()
 }
 
 fn assert_no_false_success(kind: Kind, lines: &[&[u8]], exit: &ProcessEnd, end: &End) {
@@ -281,7 +250,7 @@ mod tests {
             };
             let plain = |mut seed: Vec<u8>| {
                 seed[..HEADER].fill(0);
-                end_of(kind, &seed)
+                check(kind, &seed)
             };
             let ends: Vec<End> = seeds.into_iter().map(plain).collect();
             let found = ends.iter().filter(|end| **end == End::Completed).count();

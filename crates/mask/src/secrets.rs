@@ -38,8 +38,7 @@ const SECRET_PARTS: [&str; 25] = [
     "WEBHOOKS",
 ];
 
-/// The same for parts that are only looked for in one place of a name.
-const SECRET_BEGINNINGS: [&str; 1] = ["OP_SESSION_"];
+/// The same for parts that are looked for anywhere in a name.
 const SECRET_WITHIN: [&str; 2] = ["CONNECTION_STRING", "CONNECTIONSTRING"];
 
 /// What comes before a secret in lists of settings, such as connection strings.
@@ -47,7 +46,6 @@ const SECRET_SETTINGS: [&str; 4] = ["accountkey=", "password=", "pwd=", "shareda
 
 /// Names that contain such a part and hold no secret.
 const HARMLESS_NAMES: [&str; 3] = ["PWD", "OLDPWD", "TERM"];
-const HARMLESS_BEGINNINGS: [&str; 1] = ["GIT_CONFIG_KEY_"];
 
 /// Values that are long enough to be hidden, and so common that it would hide half of every text.
 const COMMON: [&str; 10] = [
@@ -180,13 +178,11 @@ fn label(name: &str) -> String {
 pub(crate) fn is_secret_name(name: &str, value: &str) -> bool {
     let parts = parts_of(name);
     let name = name.to_ascii_uppercase();
-    if HARMLESS_NAMES.contains(&name.as_str())
-        || HARMLESS_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
-    {
+    if HARMLESS_NAMES.contains(&name.as_str()) || name.starts_with("GIT_CONFIG_KEY_") {
         return false;
     }
     if parts.iter().any(|part| SECRET_PARTS.contains(&part.as_str()) || part.ends_with("PASSWORD"))
-        || SECRET_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+        || name.starts_with("OP_SESSION_")
         || SECRET_WITHIN.iter().any(|within| name.contains(within))
     {
         return true;

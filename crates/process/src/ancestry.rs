@@ -5,22 +5,7 @@
 
 use std::io;
 
-use crate::platform::{self, ProcessId};
-
-/// How often the parents are listed anew because one of them ended while it was looked at.
-const MOST_LOOKS: usize = 50;
-
-/// The parents of a process, nearest first, all of them: one that cannot be looked at is an error. Empty where the system offers no
-/// way to look.
-pub fn ancestors(pid: u32) -> io::Result<Vec<u32>> {
-    platform::ancestors(pid)
-}
-
-/// The number by which this process is listed, where its parents can be followed. None if the list does not have it, as the
-/// `/proc` of another process namespace.
-pub fn own_number() -> Option<u32> {
-    platform::own_number()
-}
+use crate::platform::{self, ProcessId, ancestors};
 
 /// Whether a process is this one or below it.
 pub(crate) fn is_in_our_tree(pid: u32) -> io::Result<bool> {
@@ -31,12 +16,7 @@ pub(crate) fn is_in_our_tree(pid: u32) -> io::Result<bool> {
 /// Whether a supervisor that was started with these first arguments is above a process. The programs below a supervisor cannot
 /// change its command line, and everybody can read it.
 pub fn is_below_supervisor(pid: u32, arguments: &[String]) -> io::Result<bool> {
-    for _ in 0..MOST_LOOKS {
-        if let Some(found) = has_supervisor(&ancestors(pid)?, arguments)? {
-            return Ok(found);
-        }
-    }
-    Err(io::Error::other(format!("the parents of process {pid} cannot be identified")))
+    platform::with_steady_parents(pid, || has_supervisor(&ancestors(pid)?, arguments))
 }
 
 /// None if one of them has ended.
@@ -65,9 +45,38 @@ pub fn supervisors(arguments: &[String]) -> io::Result<Vec<(ProcessId, Vec<Strin
     Ok(found)
 }
 
-/// Whether a supervisor's program started a process, directly or not, and that supervisor is gone.
-pub fn has_lost_supervisor(pid: u32) -> io::Result<bool> {
-    platform::has_lost_supervisor(pid)
+/// Those of these processes that belong to a living supervisor with the same first word and other arguments after it, and to none with
+/// these. A supervisor above ourselves does not count: what our own supervisors left comes to it. Supervisors of earlier versions have
+/// the word alone, and may be anybody's.
+pub(crate) fn of_others(processes: &[ProcessId], arguments: &[String]) -> io::Result<Vec<ProcessId>> {
+    let Some(word) = arguments.first() else { return Ok(Vec::new()) };
+    let above_us = platform::own_number().map_or(Ok(Vec::new()), ancestors)?;
+    let is_anothers = |pid: u32| -> io::Result<Option<bool>> {
+        let above = ancestors(pid)?.into_iter().filter(|above| !above_us.contains(above));
+        let mut is_anothers = false;
+        for pid in std::iter::once(pid).chain(above) {
+            let Some(line) = platform::arguments(pid)? else { return Ok(None) };
+            if has_first_arguments(&line, arguments) {
+                return Ok(Some(false));
+            }
+            let names_more = line.len() > 1 + arguments.len();
+            is_anothers |= names_more
+                && has_first_arguments(&line, std::slice::from_ref(word))
+                && platform::has_supervisors_name(pid)?;
+        }
+        Ok(Some(is_anothers))
+    };
+    let mut found = Vec::new();
+    for process in processes {
+        match platform::with_steady_parents(process.pid, || is_anothers(process.pid)) {
+            Ok(true) => found.push(*process),
+            Ok(false) => {}
+            // It has ended meanwhile.
+            Err(_) if !process.is_running() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
 }
 
 pub(crate) fn has_first_arguments(command_line: &[Vec<u8>], arguments: &[String]) -> bool {
@@ -106,7 +115,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn the_parents_of_a_process_are_listed_nearest_first() {
         let me = std::process::id();
-        assert_eq!(own_number(), Some(me));
+        assert_eq!(platform::own_number(), Some(me));
         let above = ancestors(me).unwrap();
         assert_eq!(above.first().copied(), Some(std::os::unix::process::parent_id()));
         assert!(!above.contains(&me));

@@ -11,15 +11,15 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
+use towline_files::HeldDirectory;
 
 use crate::connection::Connection;
-use crate::dial::{dial, is_absence};
 use crate::error::ProcessError;
 use crate::files;
 use crate::guard::Guard;
 use crate::identity::{self, Identity};
 use crate::launch::Launch;
-use crate::platform::{ProcessId, Signal};
+use crate::platform::ProcessId;
 use crate::record::ExitRecord;
 use crate::starting::{self, SupervisorProgram, log_excerpt};
 use crate::wire::{Deadline, Lengths, Operation, Outcome};
@@ -87,19 +87,13 @@ pub async fn spawn(
     let mut connection =
         into_connection(started.socket).map_err(ProcessError::io("use the socket of", dir))?;
     let greeted = timeout(READY_PATIENCE, greeting(&mut connection, dir)).await;
-    if !matches!(greeted, Ok(Ok(Greeting::Ready))) {
-        // It has not reported that it runs anything; if it does, that dies with it. By then its log is complete.
-        guard.end().await.map_err(not_ended(dir))?;
+    if matches!(greeted, Ok(Ok(()))) && connection.grown.is_some() {
+        return Ok(SupervisorHandle::new(dir, guard, State::Connected(Box::new(connection))));
     }
-    match greeted {
-        Ok(Ok(Greeting::Ready)) => {}
-        Ok(Ok(Greeting::HungUp)) => {
-            return Err(ProcessError::SupervisorFailed { dir: dir.to_owned(), log: log_excerpt(dir) });
-        }
-        Ok(Err(error)) => return Err(error),
-        Err(_) => return Err(ProcessError::SupervisorNotReady { dir: dir.to_owned() }),
-    }
-    Ok(SupervisorHandle::new(dir, guard, State::Connected(Box::new(connection))))
+    // It has not reported that it runs anything; if it does, that dies with it. By then its log is complete.
+    guard.end().await.map_err(not_ended(dir))?;
+    greeted.map_err(|_| ProcessError::SupervisorNotReady { dir: dir.to_owned() })??;
+    Err(ProcessError::SupervisorFailed { dir: dir.to_owned(), log: log_excerpt(dir) })
 }
 
 /// Connects to a run that was started before, perhaps by another process. A run that has ended in the meantime
@@ -178,7 +172,7 @@ impl SupervisorHandle {
 
     /// Its supervisor; none of a run that had ended before.
     pub fn supervisor(&self) -> Option<ProcessId> {
-        self.guard.process()
+        self.guard.process
     }
 
     /// Writes to the program's standard input. Done when the bytes are in `stdin.log` and on their way; the
@@ -190,16 +184,6 @@ impl SupervisorHandle {
     /// Closes the program's standard input once it has taken everything written so far.
     pub async fn close_stdin(&self) -> Result<(), ProcessError> {
         self.request(Operation::CloseStdin, &[]).await
-    }
-
-    /// Sends SIGINT to the program, and no more than that.
-    pub async fn interrupt(&self) -> Result<(), ProcessError> {
-        self.signal(Signal::Interrupt).await
-    }
-
-    /// Sends a signal to the program alone, not to what it started.
-    pub async fn signal(&self, signal: Signal) -> Result<(), ProcessError> {
-        self.request(Operation::Signal(signal), &[]).await
     }
 
     /// Begins to end the whole run: SIGINT, then SIGTERM, then SIGKILL, as the launch defines. Returns at once;
@@ -250,13 +234,13 @@ impl SupervisorHandle {
                 }
                 State::Connected(connection) => connection,
             };
-            if let Some(lengths) = connection.take_grown() {
+            if let Some(lengths) = connection.grown.take() {
                 return Ok(grown(lengths));
             }
-            if let Some(record) = connection.exited() {
-                return Ok(Notice::Exited(record.clone()));
+            if let Some(record) = &connection.exited {
+                return Ok(Notice::Exited((**record).clone()));
             }
-            if connection.is_closed() {
+            if connection.is_closed {
                 *state = ended(record_after_hangup(dir, guard).await?);
             } else {
                 match timeout_at(guard.next_look(), connection.step(dir)).await {
@@ -280,13 +264,12 @@ impl SupervisorHandle {
             Some(Outcome::Stopping) => Err(ProcessError::Stopping { dir: dir() }),
             Some(Outcome::Failed(message)) => Err(ProcessError::Refused { dir: dir(), message }),
             // The record is not taken over here, so that `next` reports everything in its order.
-            None => match connection.exited() {
-                Some(_) => Err(ProcessError::Ended { dir: dir() }),
-                None => {
+            None => {
+                if connection.exited.is_none() {
                     record_after_hangup(&self.dir, &self.guard).await?;
-                    Err(ProcessError::Ended { dir: dir() })
                 }
-            },
+                Err(ProcessError::Ended { dir: dir() })
+            }
         }
     }
 
@@ -338,7 +321,7 @@ fn unless_ended(result: Result<(), ProcessError>) -> Result<(), ProcessError> {
 /// record on disk does, once the supervisor is gone.
 async fn record_after_hangup(dir: &Path, guard: &Guard) -> Result<ExitRecord, ProcessError> {
     let lost = || ProcessError::Lost { dir: dir.to_owned() };
-    if !guard.believes_disk() {
+    if !guard.believes_disk {
         guard.end().await.map_err(not_ended(dir))?;
         identity::remove_dead_socket(dir);
         return Err(lost());
@@ -364,19 +347,30 @@ fn into_connection(socket: std::os::unix::net::UnixStream) -> io::Result<Connect
     UnixStream::from_std(socket).map(Connection::new)
 }
 
-#[must_use]
-enum Greeting {
-    Ready,
-    HungUp,
-}
-
-/// The first lengths are the sign that the supervisor has the run in hand.
-async fn greeting(connection: &mut Connection, dir: &Path) -> Result<Greeting, ProcessError> {
-    while !connection.has_grown() {
-        if connection.is_closed() {
-            return Ok(Greeting::HungUp);
-        }
+/// Waits for the first lengths, the sign that the supervisor has the run in hand, or until it hangs up.
+async fn greeting(connection: &mut Connection, dir: &Path) -> Result<(), ProcessError> {
+    while connection.grown.is_none() && !connection.is_closed {
         connection.step(dir).await?;
     }
-    Ok(Greeting::Ready)
+    Ok(())
+}
+
+/// Connects to the socket in a run's directory, if it is this process that listens there.
+async fn dial(dir: &Path, supervisor: ProcessId) -> io::Result<UnixStream> {
+    // The path of a socket is limited to about a hundred bytes, those of directories are not.
+    let held = HeldDirectory::open(&dir.join("."))?;
+    let stream = UnixStream::connect(held.join(files::SOCKET)).await?;
+    let listener = stream.peer_cred()?.pid().and_then(|pid| u32::try_from(pid).ok());
+    // The number and the start time belong together as long as it runs.
+    if listener == Some(supervisor.pid) && supervisor.is_running() {
+        Ok(stream)
+    } else {
+        Err(io::Error::other("another process than the supervisor listens there"))
+    }
+}
+
+/// Whether nobody listens, or not now, as against that we may not ask.
+fn is_absence(error: &io::Error) -> bool {
+    use io::ErrorKind;
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::WouldBlock)
 }

@@ -13,6 +13,7 @@ use tokio::net::UnixStream;
 
 use crate::clock::{self, millis};
 use crate::error::ProcessError;
+use crate::files::is_transient;
 use crate::record::ExitRecord;
 use crate::wire::{self, Lengths, Message, Operation, Outcome, Request};
 
@@ -27,11 +28,13 @@ pub(crate) struct Connection {
     sent: usize,
     last_id: u64,
     reply: Option<(u64, Outcome)>,
-    grown: Option<Lengths>,
+    /// The newest lengths, if they have not been taken yet.
+    pub(crate) grown: Option<Lengths>,
     /// The run's own time, and when it was heard.
     time: Option<(u64, Instant)>,
-    exited: Option<Box<ExitRecord>>,
-    closed: bool,
+    pub(crate) exited: Option<Box<ExitRecord>>,
+    /// Whether the supervisor has hung up. Every earlier message has been read by then.
+    pub(crate) is_closed: bool,
 }
 
 impl Connection {
@@ -46,31 +49,13 @@ impl Connection {
             grown: None,
             time: None,
             exited: None,
-            closed: false,
+            is_closed: false,
         }
-    }
-
-    /// The newest lengths, if they have not been taken yet.
-    pub(crate) fn take_grown(&mut self) -> Option<Lengths> {
-        self.grown.take()
-    }
-
-    pub(crate) fn has_grown(&self) -> bool {
-        self.grown.is_some()
     }
 
     /// The run's own time, once it was heard.
     pub(crate) fn run_time_ms(&self) -> Option<u64> {
         self.time.map(|(heard, at)| heard.saturating_add(millis(at.elapsed())))
-    }
-
-    pub(crate) fn exited(&self) -> Option<&ExitRecord> {
-        self.exited.as_deref()
-    }
-
-    /// Whether the supervisor has hung up. Every earlier message has been read by then.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed
     }
 
     /// Queues a request with the bytes that follow it. Its reply is asked for by the number that is given back.
@@ -87,7 +72,7 @@ impl Connection {
             if let Some((_, outcome)) = self.reply.take_if(|(replied, _)| *replied == id) {
                 return Ok(Some(outcome));
             }
-            if self.closed {
+            if self.is_closed {
                 return Ok(None);
             }
             self.step(dir).await?;
@@ -126,15 +111,11 @@ impl Connection {
         loop {
             self.inbox.reserve(RECEIVE_BYTES);
             match self.stream.try_read_buf(&mut self.inbox) {
-                Ok(0) => {
-                    self.closed = true;
-                    return;
-                }
-                Ok(_) => {}
+                Ok(1..) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => {
-                    self.closed = true;
+                Ok(0) | Err(_) => {
+                    self.is_closed = true;
                     return;
                 }
             }
@@ -147,9 +128,9 @@ impl Connection {
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             match serde_json::from_slice(line) {
                 Ok(Message::Reply { id, outcome }) => self.reply = Some((id, outcome)),
-                Ok(Message::Grown(growth)) => {
-                    self.grown = Some(growth.lengths());
-                    self.time = Some((growth.now_ms.unwrap_or_else(clock::unix_ms), Instant::now()));
+                Ok(Message::Grown { stdout, stderr, now_ms }) => {
+                    self.grown = Some(Lengths { stdout, stderr });
+                    self.time = Some((now_ms.unwrap_or_else(clock::unix_ms), Instant::now()));
                 }
                 Ok(Message::Exited(record)) => self.exited = Some(record),
                 Err(source) => return Err(ProcessError::Protocol { dir: dir.to_owned(), source }),
@@ -157,8 +138,4 @@ impl Connection {
         }
         Ok(())
     }
-}
-
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

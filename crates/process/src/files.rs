@@ -9,10 +9,11 @@
 //! | `exit.json` | supervisor | the exit record, there only once the whole tree is gone |
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 pub(crate) const LAUNCH: &str = "launch.json";
 pub(crate) const STDIN: &str = "stdin.log";
@@ -23,9 +24,9 @@ pub(crate) const SUPERVISOR_LOG: &str = "shim.log";
 pub(crate) const EXIT: &str = "exit.json";
 
 /// More than a record or an identity ever has.
-const SMALL_BYTES: u64 = 1024 * 1024;
+pub(crate) const SMALL_BYTES: u64 = 1024 * 1024;
 /// More than the system takes as arguments of a program.
-const LAUNCH_BYTES: u64 = 16 * 1024 * 1024;
+pub(crate) const LAUNCH_BYTES: u64 = 16 * 1024 * 1024;
 
 /// One of the two streams a program writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -74,20 +75,14 @@ pub(crate) fn open_if_present(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Reads a record whole; `None` when it does not exist.
-pub(crate) fn read_record(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    towline_files::read_if_present(path, SMALL_BYTES)
+/// SHA-256 as it is written down.
+pub(crate) fn hexadecimal(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What is in an open file, as far as a record can go.
-pub(crate) fn read_small(file: File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.take(SMALL_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-pub(crate) fn read_launch(dir: &Path) -> io::Result<Vec<u8>> {
-    towline_files::read(&dir.join(LAUNCH), LAUNCH_BYTES)
+/// Whether a call that must not block is to be tried again later.
+pub(crate) fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 #[cfg(test)]

@@ -69,12 +69,6 @@ pub struct LineFramer {
     searched: usize,
 }
 
-impl Default for LineFramer {
-    fn default() -> Self {
-        Self::new(0)
-    }
-}
-
 impl LineFramer {
     /// A framer for a stream whose next byte is at `offset`, with the default cap.
     pub fn new(offset: u64) -> Self {
@@ -109,11 +103,6 @@ impl LineFramer {
     pub fn finish(&mut self) -> Option<Framed<'_>> {
         let has_rest = self.forgotten > 0 || self.given < self.bytes.len();
         has_rest.then(|| self.give(self.bytes.len(), LineEnd::EndOfStream))
-    }
-
-    /// Where the next line begins: a reader that starts again from here misses nothing.
-    pub fn resume_offset(&self) -> u64 {
-        self.line_offset
     }
 
     fn let_go_of_given(&mut self) {
@@ -257,14 +246,13 @@ mod tests {
         assert_eq!(framer.pull(), Some(Framed::TooLong { offset: 106, len: 1_024_000 }));
         assert_eq!(framer.pull(), Some(line(1_024_107, b"after", LineEnd::Newline)));
         assert_eq!(framer.pull(), None);
-        assert_eq!(framer.resume_offset(), 1_024_113);
         assert_eq!(framer.finish(), Some(line(1_024_113, b"half", LineEnd::EndOfStream)));
         assert_eq!(framer.finish(), None);
     }
 
     #[test]
     fn the_memory_of_a_long_line_is_given_back() {
-        let mut framer = LineFramer::default();
+        let mut framer = LineFramer::new(0);
         let long = vec![b'x'; 4 * LASTING_CAPACITY];
         framer.push(&long);
         assert_eq!(framer.pull(), None);
@@ -274,24 +262,5 @@ mod tests {
         assert!(framer.bytes.capacity() <= LASTING_CAPACITY);
         let offset = long.len() as u64 + 1;
         assert_eq!(framer.pull(), Some(line(offset, b"half and half", LineEnd::Newline)));
-    }
-
-    #[test]
-    fn a_line_of_exactly_the_cap_is_returned() {
-        let mut framer = LineFramer::with_cap(0, 3);
-        framer.push(b"abc\nabcd\n");
-        assert_eq!(framer.pull(), Some(line(0, b"abc", LineEnd::Newline)));
-        assert_eq!(framer.pull(), Some(Framed::TooLong { offset: 4, len: 4 }));
-    }
-
-    #[test]
-    fn a_stream_that_ends_with_a_newline_has_no_partial_line() {
-        let mut framer = LineFramer::default();
-        framer.push(b"\n\nx\n");
-        assert_eq!(
-            pull_all(&mut framer, b"\n\nx\n"),
-            [line(0, b"", LineEnd::Newline), line(1, b"", LineEnd::Newline), line(2, b"x", LineEnd::Newline)]
-        );
-        assert_eq!(framer.finish(), None);
     }
 }

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use rustix::process::Signal;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use crate::platform::{self, ProcessId, Signal};
+use crate::platform::{self, ProcessId};
 use crate::reaper::Supervised;
 use crate::sweep::end_supervisor;
 
@@ -23,13 +24,13 @@ const GONE_PATIENCE: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
 pub(crate) struct Guard {
-    process: Option<ProcessId>,
+    pub(crate) process: Option<ProcessId>,
     /// Closed once it is gone and its tree was looked after; only for one that this process started.
     gone: Option<watch::Receiver<Option<String>>>,
     last_look: Instant,
     suspensions: u32,
     /// What is on disk counts once it is gone.
-    believes_disk: bool,
+    pub(crate) believes_disk: bool,
 }
 
 impl Guard {
@@ -53,20 +54,12 @@ impl Guard {
         Self { process: None, gone: None, last_look: Instant::now(), suspensions: 0, believes_disk: true }
     }
 
-    pub(crate) fn process(&self) -> Option<ProcessId> {
-        self.process
-    }
-
-    pub(crate) fn believes_disk(&self) -> bool {
-        self.believes_disk
-    }
-
     pub(crate) fn is_running(&self) -> bool {
         self.process.is_some_and(ProcessId::is_running)
     }
 
     pub(crate) fn is_suspended(&self) -> bool {
-        self.process.is_some_and(platform::is_stopped)
+        self.process.is_some_and(ProcessId::is_stopped)
     }
 
     pub(crate) fn next_look(&self) -> Instant {
@@ -89,7 +82,7 @@ impl Guard {
     pub(crate) fn wake(&self) {
         if let Some(process) = self.process {
             // One that is gone needs no waking.
-            let _ = platform::send(process, Signal::Continue);
+            let _ = platform::send(process, Signal::CONT);
         }
     }
 

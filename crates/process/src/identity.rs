@@ -4,7 +4,7 @@
 //! holds the lock: nobody can lock a file for another process.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, fcntl_lock};
@@ -44,9 +44,9 @@ pub(crate) fn look_up(dir: &Path) -> io::Result<Identity> {
         return Ok(Identity::Unknown);
     };
     let Some(holder) = holder_of(&file)? else { return Ok(Identity::Gone) };
-    let Ok(recorded) = serde_json::from_slice::<ProcessId>(&files::read_small(file)?) else {
-        return Ok(Identity::Gone);
-    };
+    let mut text = Vec::new();
+    file.take(files::SMALL_BYTES).read_to_end(&mut text)?;
+    let Ok(recorded) = serde_json::from_slice::<ProcessId>(&text) else { return Ok(Identity::Gone) };
     let is_it = recorded.pid == holder && platform::is_ours(holder)? && recorded.is_running();
     Ok(if is_it { Identity::Running(recorded) } else { Identity::Gone })
 }

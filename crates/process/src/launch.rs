@@ -95,7 +95,7 @@ struct LaunchFile {
 impl Launch {
     /// The launch of the run in `dir`. Anybody who runs as the same user can have written it.
     pub fn read(dir: &Path) -> io::Result<Self> {
-        Ok(Self::from_json(&files::read_launch(dir)?)?)
+        Ok(Self::from_json(&towline_files::read(&dir.join(files::LAUNCH), files::LAUNCH_BYTES)?)?)
     }
 
     pub(crate) fn to_json(&self) -> serde_json::Result<Vec<u8>> {

@@ -12,6 +12,9 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::SIGXFSZ;
 
+#[cfg(target_os = "linux")]
+use crate::platform::raw_pid;
+
 /// As many files as programs expect to be able to open; more confuses those that use `select`.
 const USUAL_OPEN_FILES: u64 = 1024;
 /// What a run needs, with some room: clients, pipes, sockets, the database and what is looked up in `/proc`.
@@ -100,8 +103,7 @@ fn raise_open_files() {
 /// given. The supervisor raises its own when it has to.
 #[cfg(target_os = "linux")]
 pub(crate) fn give_back_open_files(supervisor: u32) {
-    let pid = i32::try_from(supervisor).ok().and_then(rustix::process::Pid::from_raw);
-    if let (Some(pid), Some(given)) = (pid, GIVEN_OPEN_FILES.get()) {
+    if let (Some(pid), Some(given)) = (raw_pid(supervisor), GIVEN_OPEN_FILES.get()) {
         let limit = Rlimit { current: Some(*given), ..getrlimit(Resource::Nofile) };
         // A higher limit than the usual one harms nobody.
         let _ = rustix::process::prlimit(Some(pid), Resource::Nofile, limit);

@@ -10,7 +10,7 @@ use crate::error::ProcessError;
 use crate::files;
 
 /// The last word on a run. Exactly one of `code`, `signal` and `spawn_error` is there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitRecord {
     /// The program's exit code, when it exited by itself.
     pub code: Option<i32>,
@@ -79,7 +79,9 @@ impl ExitRecord {
     /// Reads the exit record of a run; `None` while there is none.
     pub fn read(dir: &Path) -> Result<Option<Self>, ProcessError> {
         let path = dir.join(files::EXIT);
-        let Some(bytes) = files::read_record(&path).map_err(ProcessError::io("read", &path))? else {
+        let Some(bytes) = towline_files::read_if_present(&path, files::SMALL_BYTES)
+            .map_err(ProcessError::io("read", &path))?
+        else {
             return Ok(None);
         };
         serde_json::from_slice(&bytes).map(Some).map_err(|source| ProcessError::Corrupt { path, source })

@@ -9,7 +9,6 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::digest;
 use crate::files::{self, Stream};
 use crate::log_reader::CHUNK_BYTES;
 use crate::record::ExitRecord;
@@ -48,7 +47,7 @@ impl ReportedLog {
     /// Reads on to the end. Whether everything that was read is what the supervisor wrote.
     pub fn is_genuine(mut self) -> io::Result<bool> {
         while !self.read()?.is_empty() {}
-        Ok(self.expected.is_some_and(|expected| expected == digest::hexadecimal(self.hash)))
+        Ok(self.expected.is_some_and(|expected| expected == files::hexadecimal(self.hash)))
     }
 }
 
@@ -61,17 +60,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("stdout.log");
         let mut record = ExitRecord {
-            code: Some(0),
-            signal: None,
-            spawn_error: None,
-            started_at_ms: 0,
-            ended_at_ms: 0,
-            stopped: None,
-            leftovers_killed: 0,
             stdout_bytes: 5,
-            stderr_bytes: 0,
-            stdout_sha256: Some(digest::hexadecimal(Sha256::new_with_prefix(b"text\n"))),
-            stderr_sha256: None,
+            stdout_sha256: Some(files::hexadecimal(Sha256::new_with_prefix(b"text\n"))),
+            ..ExitRecord::default()
         };
         let open = |record: &ExitRecord| ReportedLog::open(dir.path(), Stream::Stdout, record).unwrap();
         assert!(!open(&record).is_genuine().unwrap(), "a log that is gone");

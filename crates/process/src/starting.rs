@@ -1,7 +1,7 @@
 //! Starting a supervisor: its directory, its orders, its connection to us.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -98,17 +98,8 @@ fn write_launch(dir: &Path, launch: &Launch) -> Result<(), ProcessError> {
 
 /// The end of what a supervisor wrote about itself.
 pub(crate) fn log_excerpt(dir: &Path) -> String {
-    let text = log_end(dir).unwrap_or_default();
+    let text = towline_files::read_end(&dir.join(files::SUPERVISOR_LOG), LOG_EXCERPT).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let text = text.trim();
     if text.is_empty() { "it printed nothing".to_owned() } else { text.to_owned() }
-}
-
-fn log_end(dir: &Path) -> io::Result<Vec<u8>> {
-    let mut log = towline_files::open(&dir.join(files::SUPERVISOR_LOG))?;
-    let length = log.metadata()?.len();
-    log.seek(SeekFrom::Start(length.saturating_sub(LOG_EXCERPT)))?;
-    let mut text = Vec::new();
-    log.take(LOG_EXCERPT).read_to_end(&mut text)?;
-    Ok(text)
 }

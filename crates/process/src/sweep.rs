@@ -8,8 +8,11 @@ use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
+use crate::ancestry;
 use crate::error::ProcessError;
-use crate::platform::{self, Delivery, ProcessId, Signal, Strays};
+use crate::platform::{self, Delivery, ProcessId, Strays};
 
 /// Rounds of freezing before the kill; a tree that still grows after so many is met again in the next pass.
 const FREEZE_ROUNDS: usize = 8;
@@ -53,10 +56,11 @@ pub fn end_processes(
 }
 
 /// Ends what agents and checks left and has no living supervisor, and whatever was started with this variable in its environment,
-/// but for ourselves. A process that was started since a time in milliseconds since the Unix epoch, that may be such a one and is not
-/// certain to be, is left and is an error. Blocks.
+/// but for ourselves and what belongs to others than the supervisors with these first arguments. A process that was started since a
+/// time in milliseconds since the Unix epoch, that may be such a one and is not certain to be, is left and is an error. Blocks.
 pub fn end_strays(
     (name, value): (&str, &str),
+    arguments: &[String],
     since_unix_ms: u64,
     patience: Duration,
 ) -> Result<(), ProcessError> {
@@ -65,6 +69,8 @@ pub fn end_strays(
         last = platform::strays(since_unix_ms)?;
         let mut found = processes_with_env(name, value)?;
         found.retain(|process| process.pid != std::process::id());
+        let others = ancestry::of_others(&found, arguments)?;
+        found.retain(|process| !others.contains(process));
         found.extend(last.marked.iter().copied());
         Ok(found)
     };
@@ -117,13 +123,18 @@ pub(crate) fn freeze_and_kill(
         }
         for process in fresh {
             // A failure here shows again at the kill, which reports it.
-            let _ = platform::send(process, Signal::Stop);
+            let _ = platform::send(process, Signal::STOP);
         }
     }
     for process in frozen {
-        seen(process, platform::send(process, Signal::Kill));
+        seen(process, platform::send(process, Signal::KILL));
     }
     looked
+}
+
+/// Asks exactly this process to end. One that is gone is left alone.
+pub fn terminate(process: ProcessId) -> io::Result<()> {
+    platform::send(process, Signal::TERM).map(drop)
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ struct Segment {
 /// The newest stretches of both logs, oldest first, `wanted` bytes of them if there are so many.
 fn segments(dir: &Path, logs: &[Log; 2], wanted: u64) -> io::Result<Vec<Segment>> {
     let Some(index) = files::open_if_present(&dir.join(files::INDEX))? else {
-        return Ok(in_order(&[], logs, Start::OfIndex));
+        return Ok(in_order(&[], logs, Some(0)));
     };
     let index_length = index.metadata()?.len();
     let mut window = FIRST_WINDOW;
@@ -77,14 +77,14 @@ fn segments(dir: &Path, logs: &[Log; 2], wanted: u64) -> io::Result<Vec<Segment>
             logs[*stream as usize].length == 0 || entries.iter().any(|entry| entry.stream == *stream)
         });
         if begin == 0 {
-            return Ok(in_order(&entries, logs, Start::OfIndex));
+            return Ok(in_order(&entries, logs, Some(0)));
         }
         if covered >= wanted && all_seen {
-            return Ok(in_order(&entries, logs, Start::Within));
+            return Ok(in_order(&entries, logs, None));
         }
         window *= 2;
         if window > LAST_WINDOW {
-            return Ok(in_order(&[], logs, Start::OfIndex));
+            return Ok(in_order(&[], logs, Some(0)));
         }
     }
 }
@@ -98,19 +98,10 @@ fn read_entries(index: &File, begin: u64, end: u64) -> io::Result<Vec<Entry>> {
     Ok(text.lines().skip(skipped).filter_map(Entry::parse).collect())
 }
 
-/// Where the entries at hand begin.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Start {
-    OfIndex,
-    Within,
-}
-
-/// Turns entries into stretches without gaps, and adds what is too new to be in the index.
-fn in_order(entries: &[Entry], logs: &[Log; 2], start: Start) -> Vec<Segment> {
-    let mut reached: [Option<u64>; 2] = match start {
-        Start::OfIndex => [Some(0); 2],
-        Start::Within => [None; 2],
-    };
+/// Turns entries into stretches without gaps, and adds what is too new to be in the index. The logs are covered from `start` on,
+/// or from the first entry of each.
+fn in_order(entries: &[Entry], logs: &[Log; 2], start: Option<u64>) -> Vec<Segment> {
+    let mut reached = [start; 2];
     let mut segments = Vec::new();
     let mut add = |stream: Stream, offset: u64, end: u64| {
         let end = end.min(logs[stream as usize].length);

@@ -9,7 +9,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, millis};
-use crate::platform::Signal;
 use crate::record::ExitRecord;
 
 /// Longest line a client may send; payloads are not lines.
@@ -29,8 +28,6 @@ pub(crate) enum Operation {
         length: u64,
     },
     CloseStdin,
-    /// To the program alone, not to its tree.
-    Signal(Signal),
     Stop,
     Kill,
     Extend(Deadline),
@@ -56,8 +53,19 @@ impl Deadline {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
-    Reply { id: u64, outcome: Outcome },
-    Grown(Growth),
+    Reply {
+        id: u64,
+        outcome: Outcome,
+    },
+    /// How long the logs are at a time of the run.
+    Grown {
+        stdout: u64,
+        stderr: u64,
+        /// When this was sent, in milliseconds since the Unix epoch by the run's own clock. Supervisors of earlier versions do not
+        /// report it.
+        #[serde(default)]
+        now_ms: Option<u64>,
+    },
     Exited(Box<ExitRecord>),
 }
 
@@ -77,27 +85,6 @@ pub(crate) enum Outcome {
 pub(crate) struct Lengths {
     pub(crate) stdout: u64,
     pub(crate) stderr: u64,
-}
-
-/// The lengths of the logs at a time of the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Growth {
-    stdout: u64,
-    stderr: u64,
-    /// When this was sent, in milliseconds since the Unix epoch by the run's own clock. Supervisors of earlier versions do not
-    /// report it.
-    #[serde(default)]
-    pub(crate) now_ms: Option<u64>,
-}
-
-impl Growth {
-    pub(crate) fn new(Lengths { stdout, stderr }: Lengths, now_ms: u64) -> Self {
-        Self { stdout, stderr, now_ms: Some(now_ms) }
-    }
-
-    pub(crate) fn lengths(self) -> Lengths {
-        Lengths { stdout: self.stdout, stderr: self.stderr }
-    }
 }
 
 /// One value as its line.
@@ -121,10 +108,6 @@ mod tests {
         );
         assert_eq!(text(line(&Request { id: 2, op: Operation::Stop })), "{\"id\":2,\"op\":\"stop\"}\n");
         assert_eq!(
-            text(line(&Request { id: 3, op: Operation::Signal(Signal::Interrupt) })),
-            "{\"id\":3,\"op\":{\"signal\":\"interrupt\"}}\n"
-        );
-        assert_eq!(
             text(line(&Request { id: 4, op: Operation::Extend(Deadline(1_800_000_000_123)) })),
             "{\"id\":4,\"op\":{\"extend\":1800000000123}}\n"
         );
@@ -133,7 +116,7 @@ mod tests {
             "{\"reply\":{\"id\":2,\"outcome\":\"done\"}}\n"
         );
         assert_eq!(
-            text(line(&Message::Grown(Growth::new(Lengths { stdout: 7, stderr: 0 }, 5)))),
+            text(line(&Message::Grown { stdout: 7, stderr: 0, now_ms: Some(5) })),
             "{\"grown\":{\"stdout\":7,\"stderr\":0,\"now_ms\":5}}\n"
         );
     }
@@ -141,7 +124,7 @@ mod tests {
     #[test]
     fn the_lengths_that_an_earlier_version_reports_have_no_time() {
         let growth: Message = serde_json::from_str(r#"{"grown":{"stdout":7,"stderr":1}}"#).unwrap();
-        assert_eq!(growth, Message::Grown(Growth { stdout: 7, stderr: 1, now_ms: None }));
+        assert_eq!(growth, Message::Grown { stdout: 7, stderr: 1, now_ms: None });
     }
 
     #[test]

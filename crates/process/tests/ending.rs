@@ -7,7 +7,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{Run, exit_of, output_ending_with, until, within};
-use towline_process::{ExitRecord, ProcessError, Signal, StopCause, Stream};
+use towline_process::{ExitRecord, ProcessError, StopCause, Stream};
 
 /// Far more than any test waits for: a grace of this length must have been cut short.
 const FOR_EVER: Duration = Duration::from_secs(600);
@@ -86,21 +86,6 @@ async fn a_kill_cuts_a_stop_short() {
     within(supervisor.kill()).await.unwrap();
     let record = exit_of(&mut supervisor).await;
     assert_eq!((record.signal, record.stopped), (Some(9), Some(StopCause::Requested)));
-}
-
-#[tokio::test]
-async fn an_interrupt_or_a_signal_is_no_stop() {
-    let run =
-        Run::script("trap 'echo int' INT; trap 'echo usr1' USR1; echo up; while :; do sleep 0.02; done");
-    let mut supervisor = run.start().await;
-    output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
-    within(supervisor.interrupt()).await.unwrap();
-    output_ending_with(&mut supervisor, Stream::Stdout, b"int\n").await;
-    within(supervisor.signal(Signal::User1)).await.unwrap();
-    output_ending_with(&mut supervisor, Stream::Stdout, b"usr1\n").await;
-    within(supervisor.signal(Signal::Kill)).await.unwrap();
-    let record = exit_of(&mut supervisor).await;
-    assert_eq!((record.signal, record.stopped), (Some(9), None));
 }
 
 #[tokio::test]
@@ -223,7 +208,8 @@ async fn a_sigterm_to_the_supervisor_is_a_stop_and_a_sighup_is_nothing() {
     output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
     let pid = rustix::process::Pid::from_raw(i32::try_from(run.supervisor_process().pid).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
-    within(supervisor.signal(Signal::WindowChange)).await.unwrap();
+    // Once this is answered, the SIGHUP has been handled.
+    within(supervisor.extend(FOR_EVER)).await.unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let record = exit_of(&mut supervisor).await;
     assert_eq!((record.code, record.stopped), (Some(0), Some(StopCause::Requested)));

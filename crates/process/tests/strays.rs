@@ -76,8 +76,31 @@ async fn what_lost_its_supervisor_and_its_engine_is_ended_and_what_has_a_supervi
     let mut undisturbed = other.start().await;
     output_ending_with(&mut undisturbed, Stream::Stdout, b"up\n").await;
     let stray = stray(test, "engine", scratch.path()).await;
-    end_strays(NOBODYS, began, PATIENCE).unwrap();
+    end_strays(NOBODYS, &[], began, PATIENCE).unwrap();
     assert!(!stray.is_running());
+    undisturbed.write(b"go\n").await.unwrap();
+    assert_eq!(exit_of(&mut undisturbed).await.code, Some(3));
+}
+
+#[tokio::test]
+async fn what_has_a_supervisor_of_another_state_directory_is_left_although_it_has_the_same_variable() {
+    let scratch = tempfile::tempdir().unwrap();
+    let variable = ("TOWLINE_TEST_GOAL", scratch.path().to_str().unwrap());
+    let began = now_ms();
+    let [(ours, arguments), (others, _)] = ["fe01-2a", "fe01-2b"].map(|state| {
+        let mut run = Run::script("setsid sleep 300 & echo up; read line; exit 3");
+        run.env.insert(variable.0.to_owned(), variable.1.to_owned());
+        let arguments = ["shim", state].map(str::to_owned);
+        run.program.args = [&arguments[..], &["goal".to_owned()]].concat();
+        (run, arguments)
+    });
+    let mut undisturbed = others.start().await;
+    output_ending_with(&mut undisturbed, Stream::Stdout, b"up\n").await;
+    output_ending_with(&mut ours.start().await, Stream::Stdout, b"up\n").await;
+    let (ended, left) = (ours.processes(), others.processes());
+    end_strays(variable, &arguments, began, PATIENCE).unwrap();
+    assert!(ended.len() >= 3 && !ended.iter().any(|process| process.is_running()), "{ended:?}");
+    assert!(left.len() >= 3 && left.iter().all(|process| process.is_running()), "{left:?}");
     undisturbed.write(b"go\n").await.unwrap();
     assert_eq!(exit_of(&mut undisturbed).await.code, Some(3));
 }
@@ -93,7 +116,7 @@ async fn a_process_with_the_mark_is_ended_however_old_it_is() {
     let written = std::fs::metadata(scratch.path().join("stray")).unwrap().modified().unwrap();
     until("it is older than two clocks may differ", || written.elapsed().is_ok_and(|age| age > CLOCK_SLACK))
         .await;
-    end_strays(NOBODYS, now_ms(), PATIENCE).unwrap();
+    end_strays(NOBODYS, &[], now_ms(), PATIENCE).unwrap();
     assert!(!stray.is_running());
 }
 
@@ -105,7 +128,7 @@ async fn what_lowered_its_limit_to_hide_is_named_and_left() {
         Some((role, directory)) if role == "user" => {
             let began = now_ms();
             let stray = stray(test, "engine", &directory).await;
-            let found = end_strays(NOBODYS, began, PATIENCE).unwrap_err();
+            let found = end_strays(NOBODYS, &[], began, PATIENCE).unwrap_err();
             assert!(stray.is_running());
             end_processes(
                 || Ok(Some(stray).filter(|stray| stray.is_running()).into_iter().collect()),
@@ -115,7 +138,7 @@ async fn what_lowered_its_limit_to_hide_is_named_and_left() {
             let ProcessError::Hiding { pid, command } = found else { panic!("{found}") };
             assert_eq!(pid, stray.pid);
             assert!(command.contains("python3 -c import os"), "{command}");
-            end_strays(NOBODYS, began, PATIENCE).unwrap();
+            end_strays(NOBODYS, &[], began, PATIENCE).unwrap();
         }
         Some((_, directory)) => {
             let hides = "resource.setrlimit(resource.RLIMIT_MSGQUEUE, (1000, 1000))";
@@ -152,7 +175,7 @@ async fn a_supervisor_below_a_supervisor_has_a_mark_of_its_own() {
         let mut supervisor = run.start().await;
         let own = getrlimit(Resource::Msgqueue).maximum.unwrap();
         output_ending_with(&mut supervisor, Stream::Stdout, format!("{}\n", own - 1).as_bytes()).await;
-        end_strays(NOBODYS, began, PATIENCE).unwrap();
+        end_strays(NOBODYS, &[], began, PATIENCE).unwrap();
         supervisor.close_stdin().await.unwrap();
         assert_eq!(exit_of(&mut supervisor).await.signal, None);
         return;

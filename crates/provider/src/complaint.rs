@@ -157,11 +157,11 @@ impl Complaint {
             Some(500..) => ErrorClass::Server,
             Some(400 | 422) => self.class_by_words().unwrap_or(ErrorClass::Refused),
             Some(_) => self.class_by_words().unwrap_or(ErrorClass::Invalid),
-            None => self.class_by_words().unwrap_or(if self.has_code_like("invalid") {
-                ErrorClass::Refused
-            } else {
-                ErrorClass::Server
-            }),
+            None => {
+                let is_invalid = self.codes.iter().any(|code| code.contains("invalid"));
+                let usual = if is_invalid { ErrorClass::Refused } else { ErrorClass::Server };
+                self.class_by_words().unwrap_or(usual)
+            }
         }
     }
 
@@ -177,10 +177,6 @@ impl Complaint {
 
     fn has_code(&self, known: &[&str]) -> bool {
         self.codes.iter().any(|code| known.contains(&code.as_str()))
-    }
-
-    fn has_code_like(&self, word: &str) -> bool {
-        self.codes.iter().any(|code| code.contains(word))
     }
 
     fn contains(&self, words: &[&str]) -> bool {

@@ -37,11 +37,3 @@ pub enum ErrorClass {
     /// The provider cannot be asked like this (no such model, a wrong address): another try would end the same.
     Invalid,
 }
-
-impl ErrorClass {
-    /// Whether the same question may be answered when it is asked again.
-    #[must_use]
-    pub const fn is_worth_another_try(self) -> bool {
-        matches!(self, Self::Server | Self::Network | Self::CutOff)
-    }
-}

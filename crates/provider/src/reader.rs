@@ -3,7 +3,7 @@
 //! It has no socket and no clock, so that every stream can be tested byte by byte.
 
 use crate::Answer;
-use crate::sse::{Framer, TooLong};
+use crate::sse::{Framer, MAX_EVENT_BYTES, TooLong};
 use crate::wire::{Decode, OnDelta, Trouble};
 
 /// The longest answer. No model writes as much.
@@ -44,7 +44,7 @@ impl Reader {
         match &mut self.form {
             Form::Whole(body) => body.extend_from_slice(bytes),
             Form::Stream(framer) => {
-                for data in framer.push(bytes).map_err(|TooLong { limit }| too_long(limit))? {
+                for data in framer.push(bytes).map_err(|TooLong| too_long(MAX_EVENT_BYTES))? {
                     self.decoder.event(&data, &mut *on_delta)?;
                 }
             }

@@ -3,16 +3,11 @@
 //! It holds no more than one event, however the bytes are cut, and never looks into the data.
 
 /// The longest line, and the longest data of one event.
-const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
 /// An event that is longer than any of ours can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooLong {
-    /// The most bytes that an event can have.
-    pub(crate) limit: usize,
-}
-
-const TOO_LONG: TooLong = TooLong { limit: MAX_EVENT_BYTES };
+pub(crate) struct TooLong;
 
 /// Cuts a stream into events.
 #[derive(Debug, Default)]
@@ -51,7 +46,7 @@ impl Framer {
 
     fn grow_line(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         if self.line.len() + bytes.len() > MAX_EVENT_BYTES {
-            return Err(TOO_LONG);
+            return Err(TooLong);
         }
         self.line.extend_from_slice(bytes);
         Ok(())
@@ -80,7 +75,7 @@ impl Framer {
 
     fn grow_data(&mut self, value: &[u8]) -> Result<(), TooLong> {
         if self.data.len() + value.len() >= MAX_EVENT_BYTES {
-            return Err(TOO_LONG);
+            return Err(TooLong);
         }
         if self.has_data {
             self.data.push(b'\n');
@@ -127,10 +122,10 @@ mod tests {
     fn an_event_beyond_the_limit_is_refused_whether_in_one_line_or_many() {
         let mut framer = Framer::default();
         let piece = vec![b'x'; 1024 * 1024];
-        assert!((0..17).any(|_| framer.push(&piece) == Err(TOO_LONG)));
+        assert!((0..17).any(|_| framer.push(&piece) == Err(TooLong)));
         let mut framer = Framer::default();
         let line = [b"data: ".as_slice(), &piece, b"\n"].concat();
-        assert!((0..17).any(|_| framer.push(&line) == Err(TOO_LONG)));
+        assert!((0..17).any(|_| framer.push(&line) == Err(TooLong)));
     }
 
     proptest! {

@@ -120,6 +120,7 @@ impl Writer {
             newest.usage += Usage { input: Tokens(1_200), ..Usage::default() };
         }
         Append {
+            notifies: false,
             goal: self.goal.id,
             generation: self.generation,
             expected: self.expected,
@@ -234,6 +235,7 @@ fn goal() -> Goal {
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
         continues: None,
+        scheduling: towline_core::Scheduling::default(),
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin { channel: "cli".to_owned(), thread: None, by: None },

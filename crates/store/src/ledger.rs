@@ -1,9 +1,10 @@
 //! What was spent: sums over all goals, also those that were removed since.
 
+use std::collections::BTreeMap;
 use std::ops::{AddAssign, Sub};
 
 use jiff::Timestamp;
-use towline_core::{AccountStatus, Attempt, Envelope, GoalState, Usage};
+use towline_core::{AccountStatus, Attempt, Envelope, GoalState, MicroUsd, Usage};
 
 /// The time that one row is about, in seconds: the days of every time zone are made of quarters of an hour.
 const QUARTER: i64 = 15 * 60;
@@ -24,6 +25,10 @@ pub struct Amounts {
     pub cost: Option<i64>,
     /// Millionths of a dollar that were estimated where agents did not report them.
     pub estimate: i64,
+    /// Whether an attempt among them did not report its tokens, so that more were used.
+    pub lacks_tokens: bool,
+    /// Whether the cost of tokens among them was neither reported nor estimated, so that more was spent.
+    pub lacks_cost: bool,
 }
 
 impl From<Usage> for Amounts {
@@ -38,11 +43,17 @@ impl From<Usage> for Amounts {
             cache_write: known(cache, usage.cache_write.0),
             cost: known(usage.reported.cost || usage.cost.0 != 0, usage.cost.0),
             estimate: amount(usage.estimate.0),
+            ..Self::default()
         }
     }
 }
 
 impl Amounts {
+    /// What an attempt used. One that never reached the model used nothing, which is known.
+    pub(crate) fn of(attempt: &Attempt) -> Self {
+        if attempt.may_have_used() { attempt.usage } else { Usage::nothing() }.into()
+    }
+
     /// Both amounts, combined by `with`. What only one of them has is known.
     fn zip(self, other: Self, with: impl Fn(i64, i64) -> i64) -> Self {
         let known = |one: Option<i64>, other: Option<i64>| {
@@ -55,6 +66,8 @@ impl Amounts {
             cache_write: known(self.cache_write, other.cache_write),
             cost: known(self.cost, other.cost),
             estimate: with(self.estimate, other.estimate),
+            lacks_tokens: self.lacks_tokens || other.lacks_tokens,
+            lacks_cost: self.lacks_cost || other.lacks_cost,
         }
     }
 }
@@ -73,21 +86,6 @@ impl Sub for Amounts {
     }
 }
 
-/// What to sum up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpendQuery {
-    /// From this moment on; the quarter of an hour that it is in counts as a whole.
-    pub from: Timestamp,
-    /// Up to this moment.
-    pub until: Timestamp,
-    /// Only of this repository or folder.
-    pub project: Option<String>,
-    /// Only of this account.
-    pub account: Option<String>,
-    /// One sum for each of these.
-    pub by: SpendBy,
-}
-
 /// What each sum is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpendBy {
@@ -96,6 +94,10 @@ pub enum SpendBy {
     /// A repository or folder.
     Project,
     Account,
+    Agent,
+    /// The model that the agent reported; empty if it reported none.
+    Model,
+    Goal,
 }
 
 /// The total of some ledger rows.
@@ -107,10 +109,70 @@ pub struct Spending {
     pub amounts: Amounts,
 }
 
+/// Money that was spent in each project, with estimates. What no agent reported is not in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SpentByProject(BTreeMap<String, i64>);
+
+impl SpentByProject {
+    pub(crate) fn add(&mut self, project: String, micro: i64) {
+        let sum = self.0.entry(project).or_default();
+        *sum = sum.saturating_add(micro);
+    }
+
+    /// What was spent in one project.
+    pub fn of(&self, project: &str) -> MicroUsd {
+        above_zero(self.0.get(project).copied().unwrap_or_default())
+    }
+
+    /// What was spent in all projects.
+    pub fn in_all(&self) -> MicroUsd {
+        above_zero(self.0.values().fold(0, |sum: i64, micro| sum.saturating_add(*micro)))
+    }
+}
+
+/// A time in which an estimate was corrected and nothing was spent has a sum below zero.
+fn above_zero(micro: i64) -> MicroUsd {
+    MicroUsd(u64::try_from(micro).unwrap_or_default())
+}
+
+/// How many attempts of an agent count for what it usually costs: the last ones that cost something.
+pub(crate) const COSTS_COUNTED: usize = 20;
+
+/// Among how many they are looked for: an outage may have cost some hundred attempts without an answer.
+pub(crate) const COSTS_LOOKED_AT: usize = 500;
+
+/// The middle one of some costs in millionths of a dollar.
+pub(crate) fn median(mut costs: Vec<u64>) -> MicroUsd {
+    costs.sort_unstable();
+    MicroUsd(costs.get(costs.len() / 2).copied().unwrap_or_default())
+}
+
 /// The beginning of the quarter of an hour.
 pub(crate) fn quarter(at: Timestamp) -> Timestamp {
     let second = at.as_second();
     Timestamp::from_second(second - second.rem_euclid(QUARTER)).unwrap_or(at)
+}
+
+/// Attempts that have used something else than the state before knew, or have ended without a word about it: an append can end one
+/// attempt and begin the next. Without a state before, only the newest can have.
+pub(crate) fn changed_usage<'a>(
+    state: &'a GoalState,
+    before: Option<&'a GoalState>,
+) -> impl Iterator<Item = &'a Attempt> {
+    let newest = state.last_attempt().map(|attempt| attempt.n);
+    let is_changed = move |attempt: &Attempt| match before.map(|before| before.attempt(attempt.n)) {
+        Some(Some(known)) => {
+            let compared =
+                |attempt: &Attempt| (Amounts::of(attempt), attempt.model.clone(), attempt.ended_at.is_some());
+            compared(known) != compared(attempt)
+        }
+        Some(None) => true,
+        None => Some(attempt.n) == newest,
+    };
+    // One that took no prompt has used nothing.
+    let is_silent = |attempt: &Attempt| attempt.ended_at.is_some() && attempt.turns > 0;
+    let counts = move |attempt: &Attempt| !attempt.usage.is_empty() || is_silent(attempt);
+    state.attempts.iter().filter(move |attempt| counts(attempt) && is_changed(attempt))
 }
 
 /// What an event reports about the account of its attempt.

@@ -7,6 +7,7 @@
 mod ledger;
 #[cfg(any(test, feature = "memory"))]
 mod memory;
+mod pool;
 mod sqlite;
 mod store;
 mod summary;
@@ -15,9 +16,10 @@ mod upgrade;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
-pub use ledger::{Amounts, SpendBy, SpendQuery, Spending};
+pub use ledger::{Amounts, SpendBy, Spending, SpentByProject};
 #[cfg(any(test, feature = "memory"))]
 pub use memory::MemoryStore;
+pub use pool::{NoticeId, NoticeOutcome, PendingNotice, PoolView, QueuedGoal, StoredReply, Unmet};
 pub use sqlite::SqliteStore;
 pub use store::{
     Append, Appended, GoalRecord, Lease, MOST_BASELINES, PendingEffect, Store, StoreError, StoredBaseline,

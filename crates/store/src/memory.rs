@@ -1,18 +1,23 @@
 //! A store in memory, for tests of what is above the store: nothing waits for a disk, and nothing outlives the process.
 
+mod pool;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use towline_core::{
-    Account, Attempt, AttemptNo, Envelope, Generation, Goal, GoalId, GoalState, PoolSeq, Seq,
+    Account, AgentName, AttemptNo, Envelope, Generation, Goal, GoalId, GoalState, Lane, MicroUsd, PoolGoal,
+    PoolSeq, Seq,
 };
 
-use crate::ledger::{AccountReport, Amounts, SpendBy, SpendQuery, Spending, account_reports, quarter};
+use crate::ledger::{Amounts, SpendBy, Spending, SpentByProject};
+use crate::pool::PoolStanding;
 use crate::{
-    Append, Appended, Cursor, GoalRecord, GoalSummary, Lease, Listed, Listing, MOST_BASELINES, Order,
-    PendingEffect, Store, StoreError, StoredBaseline, WorkerName,
+    Append, Appended, Cursor, GoalRecord, GoalSummary, Lease, Listed, Listing, MOST_BASELINES, NoticeId,
+    NoticeOutcome, Order, PendingEffect, PendingNotice, PoolView, QueuedGoal, Store, StoreError,
+    StoredBaseline, StoredReply, Unmet, WorkerName,
 };
 
 /// Goals in memory. Clones share them.
@@ -30,12 +35,17 @@ struct Pool {
     place: PoolSeq,
     accounts: BTreeMap<String, Account>,
     ledger: BTreeMap<(GoalId, AttemptNo, Timestamp), LedgerRow>,
+    notices: BTreeMap<NoticeId, (PendingNotice, Timestamp)>,
+    last_notice: u64,
+    replies: BTreeMap<String, StoredReply>,
 }
 
 #[derive(Debug)]
 struct LedgerRow {
     project: String,
     account: String,
+    agent: String,
+    model: String,
     amounts: Amounts,
 }
 
@@ -56,7 +66,7 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn pool(&self) -> MutexGuard<'_, Pool> {
+    fn all(&self) -> MutexGuard<'_, Pool> {
         // A test that panicked while it held the lock has failed already.
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,56 +80,7 @@ impl MemoryStore {
         goal: GoalId,
         work: impl FnOnce(&mut Stored) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        work(self.pool().goals.get_mut(&goal).ok_or(StoreError::NotFound(goal))?)
-    }
-}
-
-impl Pool {
-    fn append(&mut self, append: Append) -> Result<Appended, StoreError> {
-        let (events, at) = (append.events.clone(), append.at);
-        let stored = self.goals.get_mut(&append.goal).ok_or(StoreError::NotFound(append.goal))?;
-        let appended = stored.append(append, &mut self.place)?;
-        let GoalRecord { goal, state, .. } = &stored.record;
-        let account_of = |attempt: &Attempt| {
-            goal.accounts.get(&attempt.agent).cloned().unwrap_or_else(|| attempt.agent.to_string())
-        };
-        for AccountReport { attempt, status, at } in account_reports(&events, state) {
-            let (name, agent) = (account_of(attempt), attempt.agent.clone());
-            let known = self.accounts.get(&name).is_some_and(|known| known.status == status);
-            if !known {
-                self.accounts.insert(name.clone(), Account { name, agent, status, updated_at: at });
-            }
-        }
-        if let Some(attempt) = state.last_attempt().filter(|attempt| !attempt.usage.is_empty()) {
-            let key = (goal.id, attempt.n, quarter(at));
-            let rows = self
-                .ledger
-                .range((goal.id, attempt.n, Timestamp::MIN)..=(goal.id, attempt.n, Timestamp::MAX));
-            let mut others = Amounts::default();
-            rows.filter(|(other, _)| **other != key).for_each(|(_, row)| others += row.amounts);
-            let (project, account) = (goal.workspace.repository.clone(), account_of(attempt));
-            let amounts = Amounts::from(attempt.usage) - others;
-            self.ledger.insert(key, LedgerRow { project, account, amounts });
-        }
-        Ok(appended)
-    }
-
-    fn spending(&self, query: &SpendQuery) -> Vec<Spending> {
-        let is_wanted =
-            |wanted: &Option<String>, found: &String| wanted.as_ref().is_none_or(|it| it == found);
-        let mut sums: BTreeMap<String, Amounts> = BTreeMap::new();
-        for ((_, _, at), LedgerRow { project, account, amounts }) in &self.ledger {
-            let is_in_time = (quarter(query.from)..query.until).contains(at);
-            if is_in_time && is_wanted(&query.project, project) && is_wanted(&query.account, account) {
-                let key = match query.by {
-                    SpendBy::Time => format!("{at:.9}"),
-                    SpendBy::Project => project.clone(),
-                    SpendBy::Account => account.clone(),
-                };
-                *sums.entry(key).or_default() += *amounts;
-            }
-        }
-        sums.into_iter().map(|(key, amounts)| Spending { key, amounts }).collect()
+        work(self.all().goals.get_mut(&goal).ok_or(StoreError::NotFound(goal))?)
     }
 }
 
@@ -177,6 +138,10 @@ impl Stored {
         Ok(lease)
     }
 
+    fn wakes_at(&self) -> Option<Timestamp> {
+        self.record.state.wakes_at(self.record.goal.id)
+    }
+
     /// Whether this lease is still the one in force, whatever its end.
     fn is_held_by(&self, lease: &Lease) -> bool {
         let same = |held: &Lease| held.worker == lease.worker && held.generation == lease.generation;
@@ -198,7 +163,7 @@ fn must_run_one_attempt(state: &GoalState) -> Result<(), StoreError> {
     }
 }
 
-fn names(listing: &Listing, goal: &GoalSummary) -> bool {
+fn names(listing: &Listing, goal: &GoalSummary, wakes_at: Option<Timestamp>) -> bool {
     let place = Cursor { created_at: goal.created_at, id: goal.id };
     let is_past = |after: Cursor| match listing.order {
         Order::NewestFirst => place < after,
@@ -207,7 +172,7 @@ fn names(listing: &Listing, goal: &GoalSummary) -> bool {
     listing.repository.as_ref().is_none_or(|repository| *repository == goal.repository)
         && (listing.phases.is_empty() || listing.phases.contains(&goal.phase.name()))
         && listing.settled.is_none_or(|settled| settled == goal.phase.is_settled())
-        && listing.due.is_none_or(|due| goal.phase.until().is_some_and(|until| until <= due))
+        && listing.due.is_none_or(|due| wakes_at.is_some_and(|wakes_at| wakes_at <= due))
         && (!listing.held || goal.lease.is_some())
         && (!listing.asks || goal.asks)
         && listing.after.is_none_or(is_past)
@@ -215,49 +180,48 @@ fn names(listing: &Listing, goal: &GoalSummary) -> bool {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn create(
-        &self,
-        goal: &Goal,
-        state: &GoalState,
-        created: Envelope,
-    ) -> Result<GoalRecord, StoreError> {
-        must_run_one_attempt(state)?;
-        let mut pool = self.pool();
-        if pool.goals.contains_key(&goal.id) {
-            return Err(StoreError::Exists(goal.id));
+    async fn create_all(&self, goals: &[(Goal, GoalState, Envelope)]) -> Result<Vec<GoalRecord>, StoreError> {
+        let mut pool = self.all();
+        for (at, (goal, state, _)) in goals.iter().enumerate() {
+            must_run_one_attempt(state)?;
+            let is_given_twice = goals[..at].iter().any(|(earlier, ..)| earlier.id == goal.id);
+            if is_given_twice || pool.goals.contains_key(&goal.id) {
+                return Err(StoreError::Exists(goal.id));
+            }
         }
-        pool.place = pool.place.next();
-        let (last_seq, updated_at) = (Seq(1), created.at);
-        let record =
-            GoalRecord { goal: goal.clone(), state: state.clone(), last_seq, lease: None, updated_at };
-        let stored = Stored {
-            record: record.clone(),
-            generation: Generation::default(),
-            events: vec![(pool.place, created.placed(goal.id, last_seq))],
-            outbox: Vec::new(),
-            settled: BTreeSet::new(),
-        };
-        pool.goals.insert(goal.id, stored);
-        Ok(record)
+        let records: Vec<GoalRecord> = goals.iter().map(GoalRecord::created).collect();
+        for (record, (goal, _, created)) in records.iter().zip(goals) {
+            pool.place = pool.place.next();
+            let stored = Stored {
+                record: record.clone(),
+                generation: Generation::default(),
+                events: vec![(pool.place, created.clone().placed(goal.id, record.last_seq))],
+                outbox: Vec::new(),
+                settled: BTreeSet::new(),
+            };
+            pool.goals.insert(goal.id, stored);
+        }
+        Ok(records)
     }
 
     async fn load(&self, goal: GoalId) -> Result<GoalRecord, StoreError> {
-        self.with(goal, |stored| Ok(stored.record.clone().with_checks_in_force()))
+        self.with(goal, |stored| Ok(stored.record.clone().with_all_in_force()))
     }
 
     async fn find(&self, given: &str, limit: usize) -> Result<Vec<Listed>, StoreError> {
-        let pool = self.pool();
+        let pool = self.all();
         let matching = pool.goals.values().filter(|stored| stored.record.goal.id.matches(given)).take(limit);
         Ok(matching.map(|stored| Listed::Goal(Box::new(GoalSummary::of(&stored.record)))).collect())
     }
 
     async fn list(&self, listing: &Listing) -> Result<Vec<Listed>, StoreError> {
-        let pool = self.pool();
+        let pool = self.all();
         let mut summaries: Vec<GoalSummary> = pool
             .goals
             .values()
-            .map(|stored| GoalSummary::of(&stored.record))
-            .filter(|goal| names(listing, goal))
+            .map(|stored| (GoalSummary::of(&stored.record), stored.wakes_at()))
+            .filter(|(goal, wakes_at)| names(listing, goal, *wakes_at))
+            .map(|(goal, _)| goal)
             .collect();
         summaries.sort_by_key(|goal| (goal.created_at, goal.id));
         if listing.order == Order::NewestFirst {
@@ -267,7 +231,7 @@ impl Store for MemoryStore {
     }
 
     async fn append(&self, append: Append) -> Result<Appended, StoreError> {
-        self.pool().append(append)
+        self.all().append(append)
     }
 
     async fn events(&self, goal: GoalId, after: Seq, limit: usize) -> Result<Vec<Envelope>, StoreError> {
@@ -282,7 +246,7 @@ impl Store for MemoryStore {
         after: PoolSeq,
         limit: usize,
     ) -> Result<Vec<(PoolSeq, Envelope)>, StoreError> {
-        let pool = self.pool();
+        let pool = self.all();
         let later = pool.goals.values().flat_map(|stored| &stored.events).filter(|(place, _)| *place > after);
         let mut later: Vec<_> = later.cloned().collect();
         later.sort_by_key(|(place, _)| *place);
@@ -290,12 +254,122 @@ impl Store for MemoryStore {
         Ok(later)
     }
 
-    async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
-        Ok(self.pool().accounts.values().cloned().collect())
+    async fn last_place(&self) -> Result<PoolSeq, StoreError> {
+        Ok(self.all().place)
     }
 
-    async fn spending(&self, query: &SpendQuery) -> Result<Vec<Spending>, StoreError> {
-        Ok(self.pool().spending(query))
+    async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
+        Ok(self.all().accounts.values().cloned().collect())
+    }
+
+    async fn set_account(&self, account: &Account) -> Result<(), StoreError> {
+        self.all().accounts.insert(account.name.clone(), account.clone());
+        Ok(())
+    }
+
+    async fn usual_costs(&self) -> Result<BTreeMap<AgentName, MicroUsd>, StoreError> {
+        Ok(self.all().usual_costs())
+    }
+
+    async fn pool(&self, most: usize) -> Result<PoolView, StoreError> {
+        let pool = self.all();
+        let mut lanes: BTreeMap<Lane, usize> = BTreeMap::new();
+        let mut queued = pool.standing(PoolStanding::Queued);
+        queued.retain(|goal| pool.unmet(goal.goal).is_empty());
+        queued.retain(|goal| {
+            let of_lane = lanes.entry(goal.lane.clone()).or_default();
+            *of_lane += 1;
+            *of_lane <= most
+        });
+        Ok(PoolView { working: pool.standing(PoolStanding::Working), queued, rest: None })
+    }
+
+    async fn ready(&self, after: (Timestamp, GoalId), limit: usize) -> Result<Vec<PoolGoal>, StoreError> {
+        let pool = self.all();
+        let mut queued = pool.standing(PoolStanding::Queued);
+        queued.retain(|goal| (goal.rank, goal.goal) > after && pool.unmet(goal.goal).is_empty());
+        queued.truncate(limit);
+        Ok(queued)
+    }
+
+    async fn queue(
+        &self,
+        after: Option<(Timestamp, GoalId)>,
+        limit: usize,
+    ) -> Result<Vec<QueuedGoal>, StoreError> {
+        let pool = self.all();
+        let queued = pool.standing(PoolStanding::Queued).into_iter();
+        let queued =
+            queued.filter(|goal| after.is_none_or(|after| (goal.rank, goal.goal) > after)).take(limit);
+        Ok(queued.map(|goal| QueuedGoal { unmet: pool.unmet(goal.goal), goal }).collect())
+    }
+
+    async fn unmet(&self, goal: GoalId) -> Result<Vec<Unmet>, StoreError> {
+        let pool = self.all();
+        if pool.goals.contains_key(&goal) { Ok(pool.unmet(goal)) } else { Err(StoreError::NotFound(goal)) }
+    }
+
+    async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
+        let pool = self.all();
+        let free = pool.goals.values().filter(|stored| stored.record.lease.is_none());
+        Ok(free.filter_map(Stored::wakes_at).min())
+    }
+
+    async fn settled(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn notices(&self, now: Timestamp, limit: usize) -> Result<Vec<PendingNotice>, StoreError> {
+        let pool = self.all();
+        let mut due: Vec<_> = pool.notices.values().filter(|(_, due)| *due <= now).collect();
+        due.sort_by_key(|(notice, due)| (*due, notice.id));
+        Ok(due.into_iter().take(limit).map(|(notice, _)| notice.clone()).collect())
+    }
+
+    async fn settle_notice(&self, notice: NoticeId, outcome: NoticeOutcome) -> Result<(), StoreError> {
+        let mut pool = self.all();
+        match outcome {
+            NoticeOutcome::Settled => drop(pool.notices.remove(&notice)),
+            NoticeOutcome::Again(at) => {
+                if let Some((notice, due)) = pool.notices.get_mut(&notice) {
+                    notice.tries += 1;
+                    *due = at;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn begin_reply(
+        &self,
+        key: &str,
+        reply: &StoredReply,
+        since: Timestamp,
+    ) -> Result<Option<StoredReply>, StoreError> {
+        let mut pool = self.all();
+        pool.replies.retain(|_, known| known.at >= since);
+        let known = pool.replies.get(key).cloned();
+        if known.is_none() {
+            pool.replies.insert(key.to_owned(), reply.clone());
+        }
+        Ok(known)
+    }
+
+    async fn finish_reply(&self, key: &str, reply: Option<&StoredReply>) -> Result<(), StoreError> {
+        let mut pool = self.all();
+        match reply {
+            Some(reply) => drop(pool.replies.insert(key.to_owned(), reply.clone())),
+            None => drop(pool.replies.remove(key)),
+        }
+        Ok(())
+    }
+
+    async fn spending(&self, since: Timestamp, by: SpendBy) -> Result<Vec<Spending>, StoreError> {
+        Ok(self.all().spending(since, by))
+    }
+
+    async fn spent(&self, during: Option<(Timestamp, Timestamp)>) -> Result<SpentByProject, StoreError> {
+        Ok(self.all().spent(during))
     }
 
     async fn pending(&self, goal: GoalId) -> Result<Vec<PendingEffect>, StoreError> {
@@ -329,10 +403,11 @@ impl Store for MemoryStore {
     }
 
     async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
-        let mut pool = self.pool();
+        let mut pool = self.all();
         let stored = pool.goals.get(&lease.goal).ok_or(StoreError::NotFound(lease.goal))?;
         must_be_newest(lease.goal, lease.generation, stored.generation)?;
         pool.goals.remove(&lease.goal);
+        pool.notices.retain(|_, (notice, _)| notice.goal != lease.goal);
         Ok(())
     }
 
@@ -352,7 +427,7 @@ impl Store for MemoryStore {
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        if let Some(stored) = self.pool().goals.get_mut(&lease.goal)
+        if let Some(stored) = self.all().goals.get_mut(&lease.goal)
             && stored.is_held_by(lease)
         {
             stored.record.lease = None;

@@ -1,13 +1,19 @@
 //! The store in domain words.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use towline_core::{
-    Account, BaselineCheck, Effect, Envelope, Generation, Goal, GoalId, GoalState, PoolSeq, Seq,
+    Account, AgentName, BaselineCheck, Effect, Envelope, Generation, Goal, GoalId, GoalState, MicroUsd,
+    PoolGoal, PoolSeq, Seq,
 };
 
-use crate::{Listed, Listing, SpendQuery, Spending};
+use crate::{
+    Listed, Listing, NoticeId, NoticeOutcome, PendingNotice, PoolView, QueuedGoal, SpendBy, Spending,
+    SpentByProject, StoredReply, Unmet,
+};
 
 /// The name of a process that can hold leases.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -17,7 +23,7 @@ pub struct WorkerName(pub String);
 /// A goal with everything that is known about it now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GoalRecord {
-    /// The goal as created, but for checks that were replaced since.
+    /// The goal as created, but for what came into force since: see [`Goal::bring_into_force`].
     pub goal: Goal,
     /// The state after it.
     pub state: GoalState,
@@ -30,11 +36,15 @@ pub struct GoalRecord {
 }
 
 impl GoalRecord {
-    /// The goal with the checks that the operator has replaced its own with, if so.
-    pub(crate) fn with_checks_in_force(mut self) -> Self {
-        if let Some(replaced) = &self.state.replaced_checks {
-            self.goal.checks.clone_from(&replaced.checks);
-        }
+    /// A goal to which nothing has happened but its first event.
+    pub(crate) fn created((goal, state, created): &(Goal, GoalState, Envelope)) -> Self {
+        let (goal, state) = (goal.clone(), state.clone());
+        Self { goal, state, last_seq: Seq(1), lease: None, updated_at: created.at }
+    }
+
+    /// The goal with what came into force after its creation.
+    pub(crate) fn with_all_in_force(mut self) -> Self {
+        self.goal.bring_into_force(&self.state);
         self
     }
 }
@@ -68,6 +78,8 @@ pub struct Append {
     pub effects: Vec<Effect>,
     /// Keys of entries of the outbox that are over; unknown ones are left out.
     pub settled: Vec<String>,
+    /// Whether phases that are worth a notification are to be stored for [`Store::notices`].
+    pub notifies: bool,
     /// When it was written.
     pub at: Timestamp,
 }
@@ -184,7 +196,13 @@ pub trait Store: Send + Sync {
         goal: &Goal,
         state: &GoalState,
         created: Envelope,
-    ) -> Result<GoalRecord, StoreError>;
+    ) -> Result<GoalRecord, StoreError> {
+        let created = self.create_all(&[(goal.clone(), state.clone(), created)]).await?;
+        created.into_iter().next().ok_or(StoreError::NotFound(goal.id))
+    }
+
+    /// Records new goals, each with its first event: all of them or, when one is refused, none.
+    async fn create_all(&self, goals: &[(Goal, GoalState, Envelope)]) -> Result<Vec<GoalRecord>, StoreError>;
 
     /// The goal by its id.
     async fn load(&self, goal: GoalId) -> Result<GoalRecord, StoreError>;
@@ -210,11 +228,67 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<(PoolSeq, Envelope)>, StoreError>;
 
+    /// The place of the newest event of all goals.
+    async fn last_place(&self) -> Result<PoolSeq, StoreError>;
+
     /// Accounts as attempts last saw them, by name. One that cannot be read is left out until an attempt reports it again.
     async fn accounts(&self) -> Result<Vec<Account>, StoreError>;
 
-    /// What was spent, in the order of the keys. Removed goals count.
-    async fn spending(&self, query: &SpendQuery) -> Result<Vec<Spending>, StoreError>;
+    /// Records the state of an account: the operator opened it, or its credentials were accepted.
+    async fn set_account(&self, account: &Account) -> Result<(), StoreError>;
+
+    /// What an attempt of each agent usually costs: the median of its last 20 that ended.
+    async fn usual_costs(&self) -> Result<BTreeMap<AgentName, MicroUsd>, StoreError>;
+
+    /// Goals that hold a slot, and of each lane the first `most` that wait for a slot and for no other goal, in the order of their
+    /// ranks. Takes as long with many goals in the queue as with few, and may leave out lanes for that. A goal whose place in the
+    /// queue cannot be read is left out.
+    async fn pool(&self, most: usize) -> Result<PoolView, StoreError>;
+
+    /// Goals that wait for a slot and for no other goal, in the order of their ranks and by id among equals, after this place, at most
+    /// `limit`.
+    async fn ready(&self, after: (Timestamp, GoalId), limit: usize) -> Result<Vec<PoolGoal>, StoreError>;
+
+    /// Goals that wait for their start, in the order of their ranks and by id among equals, after this place, at most `limit`.
+    async fn queue(
+        &self,
+        after: Option<(Timestamp, GoalId)>,
+        limit: usize,
+    ) -> Result<Vec<QueuedGoal>, StoreError>;
+
+    /// The prerequisites of a goal that have not come to their end.
+    async fn unmet(&self, goal: GoalId) -> Result<Vec<Unmet>, StoreError>;
+
+    /// When the first goal that waits for a time is to be resumed. Whoever holds a goal wakes it, so goals with a lease do not count.
+    async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Waits until what another process is writing can be read, or was given up. A database reports a write before it can be read.
+    async fn settled(&self) -> Result<(), StoreError>;
+
+    /// Notifications that are due, the one that is due longest first. One that cannot be read is left out.
+    async fn notices(&self, now: Timestamp, limit: usize) -> Result<Vec<PendingNotice>, StoreError>;
+
+    /// Records what came of a try to notify.
+    async fn settle_notice(&self, notice: NoticeId, outcome: NoticeOutcome) -> Result<(), StoreError>;
+
+    /// Stores the reply to a request by its key, unless there is one that is not older than `since`, and gives that one back. Older ones
+    /// are removed.
+    async fn begin_reply(
+        &self,
+        key: &str,
+        reply: &StoredReply,
+        since: Timestamp,
+    ) -> Result<Option<StoredReply>, StoreError>;
+
+    /// Replaces the reply by this key, or removes it: the request may be sent again.
+    async fn finish_reply(&self, key: &str, reply: Option<&StoredReply>) -> Result<(), StoreError>;
+
+    /// What was used since this moment, in the order of the keys. Its quarter of an hour counts as a whole, and so do removed goals.
+    async fn spending(&self, since: Timestamp, by: SpendBy) -> Result<Vec<Spending>, StoreError>;
+
+    /// What was spent between two moments, or in all time. Quarters of an hour count by their beginning, and removed goals count.
+    /// Costs the same however much the ledger holds.
+    async fn spent(&self, during: Option<(Timestamp, Timestamp)>) -> Result<SpentByProject, StoreError>;
 
     /// Entries of the outbox that are not over, in the order they were written.
     async fn pending(&self, goal: GoalId) -> Result<Vec<PendingEffect>, StoreError>;

@@ -146,7 +146,7 @@ pub struct Listing {
     pub phases: Vec<&'static str>,
     /// Only goals that are settled, or only those that are not.
     pub settled: Option<bool>,
-    /// Only goals that wait until this time or an earlier one.
+    /// Only goals that go on by themselves at this time or an earlier one: see [`GoalState::wakes_at`].
     pub due: Option<Timestamp>,
     /// Only goals with a lease, in force or not.
     pub held: bool,

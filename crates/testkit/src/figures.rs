@@ -96,9 +96,26 @@ fn grouped(value: f64) -> String {
 
 /// The value in the middle.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let values = sorted(values);
+    values[values.len() / 2]
+}
+
+/// The smallest value that this share of all values does not exceed: 0.99 for p99, 1 for the largest.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is a number of values, rounded up"
+)]
+pub fn percentile(values: impl IntoIterator<Item = f64>, share: f64) -> f64 {
+    let values = sorted(values);
+    let rank = (values.len() as f64 * share).ceil() as usize;
+    values[rank.clamp(1, values.len()) - 1]
+}
+
+fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    values
 }
 
 #[cfg(test)]
@@ -114,5 +131,15 @@ mod tests {
     #[test]
     fn the_median_is_the_middle_one() {
         assert_eq!([median([3.0, 1.0, 2.0]), median([7.0])], [2.0, 7.0]);
+    }
+
+    #[test]
+    fn a_percentile_is_a_value_that_so_many_do_not_exceed() {
+        let values = || (1..=200).rev().map(f64::from);
+        assert_eq!(
+            [0.0, 0.5, 0.99, 1.0].map(|share| percentile(values(), share)),
+            [1.0, 100.0, 198.0, 200.0]
+        );
+        assert_eq!(percentile([7.0], 0.99), 7.0);
     }
 }

@@ -5,8 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use towline_testkit::scratch::{
-    Home, Project, clean_command, process_tree_gone, processes_with, wait_for, wait_for_some,
-    wait_until_process_tree_gone,
+    Home, Project, clean_command, processes_with, wait_for, wait_for_some, wait_until_process_tree_gone,
 };
 
 const SOON: Duration = Duration::from_secs(10);
@@ -63,7 +62,7 @@ fn a_home_is_all_that_a_program_sees() {
 fn a_process_is_found_by_its_home_even_in_another_session_and_ends_with_the_home() {
     let home = Home::new();
     let marker = home.marker();
-    assert!(process_tree_gone(&marker));
+    assert!(processes_with(&marker).is_empty());
     let mut parent = clean_command("sh")
         .args(["-c", "setsid sh -c 'trap \"\" TERM; sleep 300' & exit 0"])
         .envs(home.env())
@@ -75,7 +74,7 @@ fn a_process_is_found_by_its_home_even_in_another_session_and_ends_with_the_home
     wait_for(SOON, "the orphan to sleep", || {
         processes_with(&marker).iter().any(|found| found.command == "sleep 300")
     });
-    assert!(!process_tree_gone(&marker));
+    assert!(!processes_with(&marker).is_empty());
     drop(home);
     wait_until_process_tree_gone(&marker, SOON);
 }
@@ -86,7 +85,7 @@ fn a_tree_that_is_left_is_named() {
     let home = Home::new();
     let mut child =
         clean_command("sleep").arg("300").envs(home.env()).stdin(Stdio::null()).spawn().expect("sleep runs");
-    wait_for(SOON, "sleep to be seen", || !process_tree_gone(&home.marker()));
+    wait_for(SOON, "sleep to be seen", || !processes_with(&home.marker()).is_empty());
     let waited = std::panic::catch_unwind(|| {
         wait_until_process_tree_gone(&home.marker(), Duration::from_millis(30));
     });

@@ -3,17 +3,17 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
 use towline_core::Commit;
 
 use crate::git::{records, shown};
 use crate::guard;
-use crate::paths::{from_bytes, parents};
+use crate::paths::{from_bytes, is_directory, parents};
 use crate::private_index::PrivateIndex;
-use crate::raw_diff::{self, Changed, Changes, Entry};
+use crate::raw_diff::{self, Changed, Changes};
 use crate::snapshot::Snapshot;
 use crate::threads::finish;
+use crate::tree::Mode;
 use crate::workspace::Parent;
 use crate::{Protect, Repository, Workspace, WorkspaceError};
 
@@ -81,7 +81,7 @@ impl Workspace {
             ));
         }
 
-        let repo = self.repository();
+        let repo = &self.repository;
         let tree = if is_head { head_tree } else { snapshot.index.write_tree()? };
         let reference = format!("refs/towline/{}/candidates/{n}", self.goal());
         let commit = if is_head {
@@ -105,7 +105,7 @@ impl Workspace {
 /// Files that are ignored, without those in directories that are ignored as a whole.
 fn ignored_files(snapshot: &Snapshot) -> Result<Vec<String>, WorkspaceError> {
     let options = ["--others", "--ignored", "--exclude-standard", "--directory", "-z"];
-    let listing = snapshot.index.git().command("ls-files").args(options).run()?;
+    let listing = snapshot.index.git.command("ls-files").args(options).run()?;
     Ok(records(&listing).filter(|path| !path.ends_with(b"/")).map(shown).collect())
 }
 
@@ -140,11 +140,10 @@ impl Workspace {
     fn put_back_absent(&self, snapshot: &Snapshot, changes: &mut Changes) -> Result<(), WorkspaceError> {
         let is_unfilled = |path: &Vec<u8>| {
             let directory = self.path().join(from_bytes(path));
-            let about = |path: &Path| fs::symlink_metadata(path);
-            about(&directory).is_ok_and(|about| about.is_dir()) && about(&directory.join(".git")).is_err()
+            is_directory(&directory) && fs::symlink_metadata(directory.join(".git")).is_err()
         };
         let is_absent = |path: &Vec<u8>, changed: &Changed| {
-            let is_submodule = |entry: &Option<Entry>| entry.as_ref().is_some_and(Entry::is_submodule);
+            let is_submodule = |side| raw_diff::is(side, Mode::Submodule);
             changed.before.is_some()
                 && (snapshot.left_out.contains(path)
                     || (is_submodule(&changed.before) && is_submodule(&changed.after) && is_unfilled(path)))
@@ -181,7 +180,7 @@ fn restore(
     changes: &Changes,
     protect: &Protect,
 ) -> Result<Vec<String>, WorkspaceError> {
-    let touched = guard::protected(index.git(), base, changes, protect)?;
+    let touched = guard::protected(&index.git, base, changes, protect)?;
     // A file or symlink where the base has a directory with protected paths is in their way.
     let in_the_way: BTreeSet<&[u8]> = touched
         .iter()
@@ -203,7 +202,7 @@ fn restore(
 /// All paths in which the index differs from a commit.
 fn changes_since(index: &PrivateIndex, commit: &Commit) -> Result<Changes, WorkspaceError> {
     let listing = index
-        .git()
+        .git
         .command("diff-index")
         .args(["--cached", "--raw", "--no-renames", "--ignore-submodules=none", "-z", commit.as_str()])
         .run()?;

@@ -22,7 +22,7 @@ const NAMED: usize = 5;
 /// Stores what was written into a clone, to be compared later.
 pub(crate) fn remember(own: &Repository, git_dir: &Path) -> Result<(), WorkspaceError> {
     for (file, copy) in [("config", CONFIG), ("packed-refs", REFS)] {
-        let (from, to) = (git_dir.join(file), own.git_dir().join(copy));
+        let (from, to) = (git_dir.join(file), own.git_dir.join(copy));
         let text = towline_files::read(&from, LONGEST).map_err(WorkspaceError::io("read", &from))?;
         towline_files::replace(&to, &text).map_err(WorkspaceError::io("write", &to))?;
     }
@@ -37,7 +37,7 @@ impl Workspace {
             return Vec::new();
         }
         let mut changes = Vec::new();
-        let before = |name: &str| towline_files::read(&self.repository().git_dir().join(name), LONGEST).ok();
+        let before = |name: &str| towline_files::read(&self.repository.git_dir.join(name), LONGEST).ok();
         let now = |name: &str| towline_files::read(&git_dir.join(name), LONGEST).ok();
         if before(CONFIG).is_some_and(|config| now("config").as_ref() != Some(&config)) {
             changes.push("its git configuration".to_owned());
@@ -59,7 +59,7 @@ impl Workspace {
     /// Whether the user's repository has the same hook. Git-lfs installs its hooks in every repository that it is used in.
     fn is_users_hook(&self, git_dir: &Path, name: &str) -> bool {
         let hook = |git_dir: &Path| towline_files::read(&git_dir.join("hooks").join(name), LONGEST).ok();
-        let users = self.repository().lender().and_then(|users| hook(users.common_dir()));
+        let users = self.repository.lender().and_then(|users| hook(&users.common_dir));
         users.is_some() && users == hook(git_dir)
     }
 

@@ -11,9 +11,10 @@ use std::path::Path;
 use towline_core::Commit;
 
 use crate::directory::{Descent, Pending, Way};
+use crate::git::{about_and_path, records, shown};
 use crate::git_dir::ObjectFormat;
 use crate::paths::{from_bytes, parents};
-use crate::settings::git_bool;
+use crate::settings::{git_bool, value_of};
 use crate::submodules::Submodule;
 use crate::tree::{Files, Hasher, Mode, TrackedFile, hash};
 use crate::{Protect, Repository, WorkspaceError};
@@ -74,18 +75,13 @@ impl Comparison {
                 }
                 _ => {
                     return Err(WorkspaceError::Damaged {
-                        object: format!("{} ({})", entry.id, crate::git::shown(&path)),
+                        object: format!("{} ({})", entry.id, shown(&path)),
                         root: own.root().to_path_buf(),
                     });
                 }
             }
         }
         Ok(comparison)
-    }
-
-    /// For a whole checkout of a commit in which git has converted nothing.
-    pub(crate) fn of_commit(own: &Repository, files: Files) -> Result<Self, WorkspaceError> {
-        Self::of(own, files, &own.index())
     }
 
     /// Files that are not as in the commit, conversions aside, and files in protected places that are not in it.
@@ -96,12 +92,7 @@ impl Comparison {
         protect: &Protect,
     ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
         let comparison = Self::of(own, files, &own.index())?;
-        let mut found = comparison.tracked(top, |_| true)?;
-        let turned_back = turned_back(own, top, found.keys())?;
-        found.retain(|path, _| {
-            let expected = comparison.expected.get(path).map(|entry| &entry.id);
-            expected.is_none() || turned_back.get(path) != expected
-        });
+        let mut found = comparison.tracked_but_for_conversions(own, top, |_| true)?;
         found.extend(comparison.in_submodules(own, top, protect, |_| true)?);
         let added = comparison.added(top, protect, &BTreeSet::new())?;
         // A closed directory of the commit could hide anything, so that nobody may leave one.
@@ -110,13 +101,11 @@ impl Comparison {
         Ok(found)
     }
 
-    fn of(own: &Repository, files: Files, index: &Path) -> Result<Self, WorkspaceError> {
-        let is_on = |name: &str| {
-            let set = own.settings().config.iter().rev().find(|(known, _)| known == name);
-            set.and_then(|(_, value)| git_bool(value)) != Some(false)
-        };
+    /// For a checkout of a commit with this index, in which git has converted nothing.
+    pub(crate) fn of(own: &Repository, files: Files, index: &Path) -> Result<Self, WorkspaceError> {
+        let is_on = |name: &str| value_of(&own.settings, name).and_then(git_bool) != Some(false);
         let modes = Modes { executable: is_on("core.filemode"), symlinks: is_on("core.symlinks") };
-        let left_out = match &own.settings().sparse {
+        let left_out = match &own.settings.sparse {
             Some(_) => left_out(own, index)?,
             None => BTreeSet::new(),
         };
@@ -138,6 +127,19 @@ impl Comparison {
             let difference = difference.map_err(WorkspaceError::io("read", &top.join(from_bytes(path))))?;
             found.extend(difference.map(|difference| (path.clone(), difference)));
         }
+        Ok(found)
+    }
+
+    /// The same without those that git turns back into what the commit has.
+    fn tracked_but_for_conversions(
+        &self,
+        own: &Repository,
+        top: &Path,
+        asked: impl Fn(&[u8]) -> bool,
+    ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
+        let mut found = self.tracked(top, asked)?;
+        let turned_back = turned_back(own, top, found.keys())?;
+        found.retain(|path, _| turned_back.get(path) != self.expected.get(path).map(|entry| &entry.id));
         Ok(found)
     }
 
@@ -287,9 +289,8 @@ impl Comparison {
         protect: &Protect,
         asked: impl Fn(&[u8]) -> bool,
     ) -> Result<BTreeMap<Vec<u8>, Found>, WorkspaceError> {
-        let mut differing = self.tracked(place, |name| asked(&[prefix, name].concat()))?;
-        let turned_back = turned_back(own, place, differing.keys())?;
-        differing.retain(|name, _| turned_back.get(name) != self.expected.get(name).map(|entry| &entry.id));
+        let asked = |name: &[u8]| asked(&[prefix, name].concat());
+        let mut differing = self.tracked_but_for_conversions(own, place, asked)?;
         let is_its = |name: &Path| !name.starts_with(".git");
         let covers = |name: &Path| is_its(name) && protect.covers(&from_bytes(prefix).join(name));
         differing.extend(self.added_where(place, covers, is_its, &BTreeSet::new())?);
@@ -390,10 +391,7 @@ pub(crate) fn is_barred(error: &io::Error) -> bool {
 fn left_out(own: &Repository, index: &Path) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
     let git = own.git().with_index(index);
     let listing = git.command("ls-files").args(["-t", "--cached", "-z"]).run()?;
-    Ok(crate::git::records(&listing)
-        .filter_map(|line| line.strip_prefix(b"S "))
-        .map(<[u8]>::to_vec)
-        .collect())
+    Ok(records(&listing).filter_map(|line| line.strip_prefix(b"S ")).map(<[u8]>::to_vec).collect())
 }
 
 /// The id that git would give to what a file holds, or to where a symlink leads, without any conversion. None when it cannot be
@@ -433,13 +431,13 @@ fn turned_back<'a>(
     if paths.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let index = crate::private_index::PrivateIndex::empty(&own.git().with_work_tree(top), own.git_dir())?;
+    let index = crate::private_index::PrivateIndex::empty(&own.git().with_work_tree(top), &own.git_dir)?;
     index.update(&["--add"], paths.iter().map(|path| path.as_slice()))?;
-    let listing = index.git().command("ls-files").args(["--stage", "-z"]).run()?;
-    let entries = crate::git::records(&listing).filter_map(|line| {
-        let tab = line.iter().position(|byte| *byte == b'\t')?;
-        let id = line[..tab].split(|byte| *byte == b' ').nth(1)?;
-        Some((line[tab + 1..].to_vec(), crate::git::shown(id)))
+    let listing = index.git.command("ls-files").args(["--stage", "-z"]).run()?;
+    let entries = records(&listing).filter_map(|line| {
+        let (about, path) = about_and_path(line)?;
+        let id = about.split(|byte| *byte == b' ').nth(1)?;
+        Some((path.to_vec(), shown(id)))
     });
     Ok(entries.collect())
 }

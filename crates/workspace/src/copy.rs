@@ -19,16 +19,9 @@ const DRAFT_PREFIX: &str = ".towline-copy-";
 #[derive(Debug)]
 pub(crate) struct CopyPlan {
     root: PathBuf,
-    items: Vec<Item>,
+    /// Names relative to both roots, each with the file or directory itself, symlinks resolved.
+    pub(crate) items: Vec<(PathBuf, PathBuf)>,
     warnings: Vec<String>,
-}
-
-#[derive(Debug)]
-struct Item {
-    /// The name relative to both roots.
-    name: PathBuf,
-    /// The file or directory itself, symlinks resolved.
-    source: PathBuf,
 }
 
 impl CopyPlan {
@@ -39,7 +32,7 @@ impl CopyPlan {
         for given in names {
             let name = plain_relative(given, &plan.root)?;
             match plan.root.join(&name).canonicalize() {
-                Ok(source) if source.starts_with(&plan.root) => plan.items.push(Item { name, source }),
+                Ok(source) if source.starts_with(&plan.root) => plan.items.push((name, source)),
                 Ok(source) => {
                     return Err(outside(
                         Path::new(given),
@@ -56,43 +49,30 @@ impl CopyPlan {
         Ok(plan)
     }
 
-    /// What is copied: the name, and where it is.
-    pub(crate) fn sources(&self) -> impl Iterator<Item = (&Path, &Path)> {
-        self.items.iter().map(|item| (item.name.as_path(), item.source.as_path()))
-    }
-
     /// The names that would be written below `to`, directories with a slash at their end, as git has it.
     pub(crate) fn names_absent_in(&self, to: &Path) -> Vec<Vec<u8>> {
-        let absent = self.items.iter().filter(|item| fs::symlink_metadata(to.join(&item.name)).is_err());
-        absent
-            .map(|item| {
-                let mut name = item.name.as_os_str().as_bytes().to_vec();
-                if item.source.is_dir() {
-                    name.push(b'/');
-                }
-                name
-            })
-            .collect()
+        let absent = self.items.iter().filter(|(name, _)| fs::symlink_metadata(to.join(name)).is_err());
+        let slash = |source: &Path| if source.is_dir() { &b"/"[..] } else { b"" };
+        absent.map(|(name, source)| [name.as_os_str().as_bytes(), slash(source)].concat()).collect()
     }
 
     /// Copies. Returns what a person should know.
     pub(crate) fn carry_out(&self, to: &Path) -> Result<Vec<String>, WorkspaceError> {
         let to = to.canonicalize().map_err(WorkspaceError::io("find", to))?;
         let mut warnings = self.warnings.clone();
-        for item in &self.items {
-            let parent = parent_inside(&to, &item.name)?;
-            let Some(name) = item.name.file_name() else { continue };
+        for (path, source) in &self.items {
+            let parent = parent_inside(&to, path)?;
+            let Some(name) = path.file_name() else { continue };
             let target = parent.join(name);
             if fs::symlink_metadata(&target).is_ok() {
-                warnings
-                    .push(format!("{} is already in the checkout and was not replaced", item.name.display()));
+                warnings.push(format!("{} is already in the checkout and was not replaced", path.display()));
                 continue;
             }
             let mut draft_name = std::ffi::OsString::from(DRAFT_PREFIX);
             draft_name.push(name);
             let draft = parent.join(draft_name);
-            remove_draft(&draft)?;
-            self.copy(&item.source, &draft, &mut warnings)?;
+            remove_tree(&draft)?;
+            self.copy(source, &draft, &mut warnings)?;
             // What is no file, directory or symlink was not copied.
             if fs::symlink_metadata(&draft).is_ok() {
                 fs::rename(&draft, &target).map_err(WorkspaceError::io("create", &target))?;
@@ -104,7 +84,11 @@ impl CopyPlan {
     fn copy(&self, source: &Path, target: &Path, warnings: &mut Vec<String>) -> Result<(), WorkspaceError> {
         let about = fs::symlink_metadata(source).map_err(WorkspaceError::io("read", source))?;
         if about.is_dir() {
-            self.copy_directory(source, target, warnings)?;
+            fs::create_dir(target).map_err(WorkspaceError::io("create", target))?;
+            for entry in fs::read_dir(source).map_err(WorkspaceError::io("read", source))? {
+                let name = entry.map_err(WorkspaceError::io("read", source))?.file_name();
+                self.copy(&source.join(&name), &target.join(&name), warnings)?;
+            }
             // Last, because a read-only directory takes no files.
             fs::set_permissions(target, about.permissions())
                 .map_err(WorkspaceError::io("set permissions of", target))
@@ -118,20 +102,6 @@ impl CopyPlan {
         }
     }
 
-    fn copy_directory(
-        &self,
-        source: &Path,
-        target: &Path,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), WorkspaceError> {
-        fs::create_dir(target).map_err(WorkspaceError::io("create", target))?;
-        for entry in fs::read_dir(source).map_err(WorkspaceError::io("read", source))? {
-            let name = entry.map_err(WorkspaceError::io("read", source))?.file_name();
-            self.copy(&source.join(&name), &target.join(&name), warnings)?;
-        }
-        Ok(())
-    }
-
     /// Symlinks inside a copied directory are made again; they must mean something inside the new root too.
     fn copy_symlink(
         &self,
@@ -141,12 +111,9 @@ impl CopyPlan {
     ) -> Result<(), WorkspaceError> {
         let points_to = fs::read_link(source).map_err(WorkspaceError::io("read", source))?;
         let name = source.strip_prefix(&self.root).unwrap_or(source);
-        let real = match source.canonicalize() {
-            Ok(real) => real,
-            Err(_) => {
-                warnings.push(format!("{} is a symlink to nothing and was not copied", name.display()));
-                return Ok(());
-            }
+        let Ok(real) = source.canonicalize() else {
+            warnings.push(format!("{} is a symlink to nothing and was not copied", name.display()));
+            return Ok(());
         };
         let stays = stays_inside(name.parent().unwrap_or(Path::new("")), &points_to);
         if !stays || !real.starts_with(&self.root) {
@@ -209,14 +176,6 @@ fn parent_inside(root: &Path, name: &Path) -> Result<PathBuf, WorkspaceError> {
         }
     }
     Ok(directory)
-}
-
-fn remove_draft(draft: &Path) -> Result<(), WorkspaceError> {
-    match fs::symlink_metadata(draft) {
-        Err(_) => Ok(()),
-        Ok(about) if about.is_dir() => remove_tree(draft),
-        Ok(_) => fs::remove_file(draft).map_err(WorkspaceError::io("remove", draft)),
-    }
 }
 
 fn outside(path: &Path, root: &Path, reason: String) -> WorkspaceError {

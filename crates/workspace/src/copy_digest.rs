@@ -25,10 +25,10 @@ struct Left {
 pub fn digest_of_copies(from: &Path, names: &[String]) -> Result<Option<String>, WorkspaceError> {
     let mut hasher = Sha256::new();
     let mut left = Left { bytes: MOST_BYTES, files: MOST_FILES };
-    for (name, source) in CopyPlan::new(from, names)?.sources() {
+    for (name, source) in CopyPlan::new(from, names)?.items {
         hasher.update(name.as_os_str().as_bytes());
         hasher.update([0]);
-        if add(&mut hasher, source, &mut left).is_none() {
+        if add(&mut hasher, &source, &mut left).is_none() {
             return Ok(None);
         }
     }

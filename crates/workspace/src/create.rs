@@ -68,7 +68,7 @@ pub fn create(users: &Repository, plan: &WorkspacePlan) -> Result<Workspace, Wor
             maker.make()
         }
         _ => match Worktree::find(users, plan, &maker.path)? {
-            Some(worktree) if worktree.is_finished() => {
+            Some(worktree) if worktree.is_finished => {
                 worktree.convert(users, &maker.own, plan)?;
                 maker.own.write_note(WORKSPACE, CONVERTED)?;
                 maker.forget_worktree()
@@ -162,23 +162,18 @@ pub(crate) fn base_ref(goal: &str) -> String {
 fn check_names(repo: &Repository, plan: &WorkspacePlan) -> Result<(), WorkspaceError> {
     let is_plain =
         |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    let bad = |name: &str, role, reason: &str| {
+        Err(WorkspaceError::BadName { name: name.to_owned(), role, reason: reason.to_owned() })
+    };
     if plan.goal.is_empty() || !is_plain(&plan.goal) {
-        return Err(WorkspaceError::BadName {
-            name: plan.goal.clone(),
-            role: "a goal id",
-            reason: "only letters, digits, `-` and `_` may be in it".to_owned(),
-        });
+        return bad(&plan.goal, "a goal id", "only letters, digits, `-` and `_` may be in it");
     }
     // Git is asked about names that are not plain beyond doubt.
     let reference = format!("refs/heads/{}", plan.branch);
     let is_allowed = plan.branch.split('/').all(|part| !part.is_empty() && is_plain(part))
         || repo.git().command("check-ref-format").arg(reference).query()?.is_some();
     if !is_allowed || plan.branch.starts_with('-') {
-        return Err(WorkspaceError::BadName {
-            name: plan.branch.clone(),
-            role: "a branch",
-            reason: "git does not allow it".to_owned(),
-        });
+        return bad(&plan.branch, "a branch", "git does not allow it");
     }
     Ok(())
 }

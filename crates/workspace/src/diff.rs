@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use towline_core::Commit;
+use towline_core::{Commit, harmless};
 
 use crate::git::shown;
 use crate::guard;
@@ -11,6 +11,10 @@ use crate::raw_diff::{Changed, Changes};
 use crate::threads::finish;
 use crate::tree::Files;
 use crate::{Protect, Repository, Workspace, WorkspaceError};
+
+/// What git prints of a difference.
+const PATCH: [&str; 2] = ["--patch", "--find-renames"];
+const NUMBERS: [&str; 3] = ["--numstat", "--find-renames", "-z"];
 
 /// How a path changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,14 +36,19 @@ pub struct ChangedPath {
     pub change: Change,
 }
 
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Added => "added",
+            Self::Changed => "changed",
+            Self::Deleted => "deleted",
+        })
+    }
+}
+
 impl fmt::Display for ChangedPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let change = match self.change {
-            Change::Added => "added",
-            Change::Changed => "changed",
-            Change::Deleted => "deleted",
-        };
-        write!(f, "{change}: {}", self.path)
+        write!(f, "{}: {}", self.change, self.path)
     }
 }
 
@@ -75,10 +84,9 @@ impl Repository {
 fn changes(before: &Files, after: &Files) -> Changes {
     let all: BTreeSet<&Vec<u8>> = before.keys().chain(after.keys()).collect();
     let differing = all.into_iter().filter(|path| before.get(*path) != after.get(*path));
-    let entry = |files: &Files, path: &Vec<u8>| files.get(path).map(|entry| entry.as_raw());
-    differing
-        .map(|path| (path.clone(), Changed { before: entry(before, path), after: entry(after, path) }))
-        .collect()
+    let changed =
+        |path: &Vec<u8>| Changed { before: before.get(path).cloned(), after: after.get(path).cloned() };
+    differing.map(|path| (path.clone(), changed(path))).collect()
 }
 
 /// The lines that changed in one file.
@@ -99,49 +107,32 @@ pub struct DiffStat {
     pub files: Vec<FileStat>,
 }
 
-impl DiffStat {
-    /// Lines added in all files.
-    pub fn added(&self) -> u64 {
-        self.files.iter().filter_map(|file| file.added).sum()
-    }
-
-    /// Lines removed in all files.
-    pub fn removed(&self) -> u64 {
-        self.files.iter().filter_map(|file| file.removed).sum()
-    }
-}
-
 impl fmt::Display for DiffStat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for file in &self.files {
+            let path = harmless(&file.path);
             match (file.added, file.removed) {
-                (Some(added), Some(removed)) => writeln!(f, "{} +{added} -{removed}", file.path)?,
-                _ => writeln!(f, "{} (binary)", file.path)?,
+                (Some(added), Some(removed)) => writeln!(f, "{path} +{added} -{removed}")?,
+                _ => writeln!(f, "{path} (binary)")?,
             }
         }
         let count = self.files.len();
         let files = if count == 1 { "file" } else { "files" };
-        write!(f, "{count} {files}, +{} -{}", self.added(), self.removed())
+        let added: u64 = self.files.iter().filter_map(|file| file.added).sum();
+        let removed: u64 = self.files.iter().filter_map(|file| file.removed).sum();
+        write!(f, "{count} {files}, +{added} -{removed}")
     }
 }
 
 impl Repository {
     /// The patch from one commit to another.
     pub fn diff(&self, from: &Commit, to: &Commit) -> Result<String, WorkspaceError> {
-        self.patch(from.as_str(), to.as_str())
+        Ok(shown(&self.diff_trees(&PATCH, from.as_str(), to.as_str())?))
     }
 
     /// The same as numbers.
     pub fn diff_stat(&self, from: &Commit, to: &Commit) -> Result<DiffStat, WorkspaceError> {
-        self.numbers(from.as_str(), to.as_str())
-    }
-
-    fn patch(&self, from: &str, to: &str) -> Result<String, WorkspaceError> {
-        Ok(shown(&self.diff_trees(&["--patch", "--find-renames"], from, to)?))
-    }
-
-    fn numbers(&self, from: &str, to: &str) -> Result<DiffStat, WorkspaceError> {
-        Ok(parse_numstat(&self.diff_trees(&["--numstat", "--find-renames", "-z"], from, to)?))
+        Ok(parse_numstat(&self.diff_trees(&NUMBERS, from.as_str(), to.as_str())?))
     }
 
     fn diff_trees(&self, format: &[&str], from: &str, to: &str) -> Result<Vec<u8>, WorkspaceError> {
@@ -155,17 +146,18 @@ impl Repository {
 impl Workspace {
     /// The patch from the base to the working tree as it is now, untracked files too.
     pub fn diff(&self) -> Result<String, WorkspaceError> {
-        self.repository().patch(self.base().as_str(), &self.tree_now()?)
+        Ok(shown(&self.diff_to_now(&PATCH)?))
     }
 
     /// The same as numbers.
     pub fn diff_stat(&self) -> Result<DiffStat, WorkspaceError> {
-        self.repository().numbers(self.base().as_str(), &self.tree_now()?)
+        Ok(parse_numstat(&self.diff_to_now(&NUMBERS)?))
     }
 
-    fn tree_now(&self) -> Result<String, WorkspaceError> {
-        self.repository().require(self.base())?;
-        self.whole_tree(&self.snapshot()?)
+    fn diff_to_now(&self, format: &[&str]) -> Result<Vec<u8>, WorkspaceError> {
+        self.repository.require(self.base())?;
+        let now = self.whole_tree(&self.snapshot()?)?;
+        self.repository.diff_trees(format, self.base().as_str(), &now)
     }
 }
 
@@ -183,4 +175,15 @@ fn parse_numstat(listing: &[u8]) -> DiffStat {
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     DiffStat { files }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_name_neither_forges_a_line_nor_reaches_a_terminal() {
+        let stat = parse_numstat(b"1\t0\ta +9 -9\n\x1b[31mb\0");
+        assert_eq!(stat.to_string(), "a +9 -9\u{fffd}\u{fffd}[31mb +1 -0\n1 file, +1 -0");
+    }
 }

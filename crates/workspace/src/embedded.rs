@@ -4,7 +4,7 @@
 //! every checkout. So the files of a stray repository are taken in as plain files; declared submodules stay
 //! what they are; other worktrees of the same repository are left out. Whatever happens is reported in a warning.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
 
@@ -14,6 +14,8 @@ use crate::git::{Git, records, shown};
 use crate::hints::Listing;
 use crate::paths::from_bytes;
 use crate::private_index::{PrivateIndex, joined};
+use crate::raw_diff::tree_entries;
+use crate::tree::Mode;
 use crate::{WorkspaceError, walk};
 
 /// The most that is read of a file that declares submodules.
@@ -58,7 +60,7 @@ impl Untracked {
 /// The submodules that `.gitmodules` declares or that the base already had.
 pub(crate) fn submodules(git: &Git, base: &Commit) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
     let mut declared = BTreeSet::new();
-    let file = git.directory().join(".gitmodules");
+    let file = git.directory.join(".gitmodules");
     if fs::symlink_metadata(&file).is_ok_and(|about| about.is_file() && about.len() <= LONGEST_DECLARATIONS) {
         let listing = git
             .command("config")
@@ -69,11 +71,15 @@ pub(crate) fn submodules(git: &Git, base: &Commit) -> Result<BTreeSet<Vec<u8>>, 
             declared.extend(record.split(|byte| *byte == b'\n').nth(1).map(<[u8]>::to_vec));
         }
     }
-    let listing = git.command("ls-tree").args(["-r", "-z", base.as_str()]).run()?;
-    for entry in records(&listing).filter(|entry| entry.starts_with(b"160000 ")) {
-        declared.extend(entry.splitn(2, |byte| *byte == b'\t').nth(1).map(<[u8]>::to_vec));
-    }
+    declared.extend(pinned(git, base)?.into_keys());
     Ok(declared)
+}
+
+/// The submodules of a commit, each with the commit that it is to be on.
+pub(crate) fn pinned(git: &Git, commit: &Commit) -> Result<BTreeMap<Vec<u8>, String>, WorkspaceError> {
+    let listing = git.command("ls-tree").args(["-r", "-z", commit.as_str()]).run()?;
+    let submodules = tree_entries(&listing).filter(|(_, entry)| entry.mode == Mode::Submodule);
+    Ok(submodules.map(|(path, entry)| (path, entry.id)).collect())
 }
 
 /// Takes the files of a stray repository into an index, and returns a warning.
@@ -84,10 +90,10 @@ pub(crate) fn take_in(
     directory: &[u8],
 ) -> Result<String, WorkspaceError> {
     let name = shown(directory);
-    if is_recorded_in(worktrees, &index.git().directory().join(from_bytes(directory))) {
+    if is_recorded_in(worktrees, &index.git.directory.join(from_bytes(directory))) {
         return Ok(format!("{name} is another worktree of this repository; its files are not taken along"));
     }
-    if let Some(tree) = tree_of_files(worktrees, index.git(), git_dir, directory)? {
+    if let Some(tree) = tree_of_files(worktrees, &index.git, git_dir, directory)? {
         index.graft(directory, &tree)?;
     }
     Ok(format!(
@@ -102,12 +108,12 @@ fn tree_of_files(
     git_dir: &Path,
     directory: &[u8],
 ) -> Result<Option<String>, WorkspaceError> {
-    let place = top.directory().join(from_bytes(directory));
+    let place = top.directory.join(from_bytes(directory));
     let index = PrivateIndex::empty(&top.with_work_tree(&place), git_dir)?;
-    let found = untracked(index.git())?;
+    let found = untracked(&index.git)?;
     let files = not_ignored(top, directory, found.files)?;
     let nested = not_ignored(top, directory, found.nested)?;
-    let tracked = tracked_inside(index.git(), git_dir)?;
+    let tracked = tracked_inside(&index.git, git_dir)?;
     if files.is_empty() && nested.is_empty() && tracked.is_empty() {
         return Ok(None);
     }
@@ -150,10 +156,10 @@ pub(crate) fn ignored<'a>(
 
 /// Files that the inner repository tracks although rules ignore them. A damaged one tracks nothing.
 fn tracked_inside(git: &Git, git_dir: &Path) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
-    match walk::directories_of(&git.directory().join(".git")).first() {
+    match walk::directories_of(&git.directory.join(".git")).first() {
         Some(inner) => {
             let listing = Listing::of(git, git_dir, &inner.join("index"))?;
-            Ok(listing.hints(git.directory(), &HashSet::new()).tracked)
+            Ok(listing.hints(&git.directory, &HashSet::new()).tracked)
         }
         None => Ok(BTreeSet::new()),
     }

@@ -13,7 +13,7 @@ pub enum WorkspaceError {
     /// The directory is in no git repository.
     #[error(
         "{} is not inside a git repository; run `git init` there and make a first commit, \
-         start from a directory that is in one, or have the agent work in the directory itself",
+         start from a directory that is in one, or work in the directory itself (`--in-place`)",
         path.display()
     )]
     NotARepository {
@@ -237,6 +237,14 @@ impl WorkspaceError {
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { action, path, source }
+    }
+}
+
+/// What a git command gave; none where the command failed, as against a git that could not do its work to the end.
+pub(crate) fn unless_git_failed<T>(given: Result<T, WorkspaceError>) -> Result<Option<T>, WorkspaceError> {
+    match given {
+        Err(WorkspaceError::Git { .. }) => Ok(None),
+        given => given.map(Some),
     }
 }
 

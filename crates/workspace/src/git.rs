@@ -9,6 +9,7 @@
 mod command;
 mod waiting;
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -101,7 +102,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// A place to run git in: a directory and, unless it is to be discovered, the repository.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
-    directory: PathBuf,
+    /// The working tree.
+    pub(crate) directory: PathBuf,
     git_dir: Option<PathBuf>,
     index: Option<PathBuf>,
     /// Directories with objects that are seen as well.
@@ -198,14 +200,22 @@ impl Git {
         Self { acts_for: ActsFor::User, ..self.clone() }
     }
 
-    /// The working tree.
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
-    }
-
     /// Starts to put a command together.
     pub(crate) fn command(&self, name: &'static str) -> GitCommand<'_> {
         GitCommand::new(self, name)
+    }
+
+    /// The ids that name no object here.
+    pub(crate) fn missing<'a>(
+        &self,
+        ids: impl Iterator<Item = &'a str>,
+    ) -> Result<BTreeSet<String>, WorkspaceError> {
+        let input: String = ids.map(|id| format!("{id}\n")).collect();
+        if input.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let found = self.command("cat-file").arg("--batch-check").input(input.into_bytes()).line()?;
+        Ok(found.lines().filter_map(|line| line.strip_suffix(" missing")).map(str::to_owned).collect())
     }
 
     /// Runs the user's editor on a file, and waits until it is closed.
@@ -289,7 +299,8 @@ impl Git {
             program.env("GIT_ATTR_SOURCE", commit);
         }
         if !self.borrowed.is_empty() {
-            program.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternates_variable(&self.borrowed));
+            let quoted: Vec<Vec<u8>> = self.borrowed.iter().map(|objects| borrowed_path(objects)).collect();
+            program.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", OsString::from_vec(quoted.join(&b':')));
         }
         if let Some(git_dir) = &self.git_dir {
             program.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", &self.directory);
@@ -329,12 +340,6 @@ pub fn find_git() {
     git_program();
 }
 
-/// A list of directories as git reads it from the environment.
-fn alternates_variable(directories: &[PathBuf]) -> OsString {
-    let quoted: Vec<Vec<u8>> = directories.iter().map(|directory| borrowed_path(directory)).collect();
-    OsString::from_vec(quoted.join(&b':'))
-}
-
 /// A directory with objects as git reads it in lists of such. The slash at its end means nothing to git. Without it, git-lfs
 /// would find the store of large files beside the directory and make hard links to its files, through which the owner's files
 /// can be changed.
@@ -364,6 +369,12 @@ pub(crate) fn quoted_path(path: &Path) -> Vec<u8> {
 /// Splits the output of a `-z` command.
 pub(crate) fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
     output.split(|byte| *byte == 0).filter(|record| !record.is_empty())
+}
+
+/// The parts of a record like `100644 blob <hash><tab>path`: what comes before the path, and the path.
+pub(crate) fn about_and_path(record: &[u8]) -> Option<(&[u8], &[u8])> {
+    let tab = record.iter().position(|byte| *byte == b'\t')?;
+    Some((&record[..tab], &record[tab + 1..]))
 }
 
 /// A path as people read it; bytes that are not UTF-8 are replaced.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::WorkspaceError;
 use crate::git::borrowed_path;
+use crate::paths::{is_directory, remove_tree};
 use crate::settings::as_file;
 
 /// The most that the list of borrowed objects of a clone may hold.
@@ -112,12 +113,12 @@ fn put(directory: &Path, name: &str, text: Option<impl AsRef<[u8]>>) -> Result<(
     let path = directory.join(name);
     match text {
         Some(text) => {
-            if fs::symlink_metadata(&path).is_ok_and(|about| about.is_dir()) {
-                crate::paths::remove_tree(&path)?;
+            if is_directory(&path) {
+                remove_tree(&path)?;
             }
             towline_files::replace(&path, text.as_ref()).map_err(WorkspaceError::io("write", &path))
         }
-        None => crate::paths::remove_tree(&path),
+        None => remove_tree(&path),
     }
 }
 

@@ -4,15 +4,15 @@
 //! Neighbours: `protect` matches paths, `candidate` restores what is found here, `diff` lists it. A symlink is followed only
 //! in git's trees, never on the disk.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use towline_core::Commit;
 
-use crate::git::{Git, records, shown};
+use crate::git::{Git, records};
 use crate::git_dir::ObjectFormat;
 use crate::paths::from_bytes;
-use crate::raw_diff::{Changed, Changes, Entry};
-use crate::tree::read_proven;
+use crate::raw_diff::{Changed, Changes, is, tree_entries};
+use crate::tree::{Files, Mode, TrackedFile, read_proven};
 use crate::{Protect, WorkspaceError};
 
 /// How many symlinks are followed from one path before it counts as a loop.
@@ -34,8 +34,7 @@ pub(crate) fn protected<'a>(
         return Ok(found);
     }
     let listing = git.command("ls-tree").args(["-r", "-z", "--full-tree", base.as_str()]).run()?;
-    let is_special =
-        |entry: &Option<Entry>| entry.as_ref().is_some_and(|e| e.is_symlink() || e.is_submodule());
+    let is_special = |side| is(side, Mode::Symlink) || is(side, Mode::Submodule);
     let leads_somewhere = |line: &[u8]| line.starts_with(b"120000") || line.starts_with(b"160000");
     if !records(&listing).any(leads_somewhere) && !changes.values().any(|changed| is_special(&changed.after))
     {
@@ -66,7 +65,7 @@ impl<'a> Guard<'a> {
         changes: &Changes,
         protect: &'a Protect,
     ) -> Result<Self, WorkspaceError> {
-        let before: BTreeMap<Vec<u8>, Entry> = records(listing).filter_map(tree_entry).collect();
+        let before: Files = tree_entries(listing).collect();
         let mut after = before.clone();
         for (path, changed) in changes {
             match &changed.after {
@@ -77,7 +76,7 @@ impl<'a> Guard<'a> {
         let names_it =
             |path: &[u8]| protect.covers(from_bytes(path)) || protect.is_named_below(from_bytes(path));
         let has_protected_submodule =
-            before.iter().any(|(path, entry)| entry.is_submodule() && names_it(path));
+            before.iter().any(|(path, entry)| entry.mode == Mode::Submodule && names_it(path));
         let texts = symlink_texts(git, before.values().chain(after.values()))?;
         Ok(Self {
             protect,
@@ -89,16 +88,14 @@ impl<'a> Guard<'a> {
 
     /// Whether a change of this path changes something protected, although no pattern covers the path.
     fn reaches(&self, path: &[u8], changed: &Changed) -> bool {
-        let is_symlink = |entry: &Option<Entry>| entry.as_ref().is_some_and(Entry::is_symlink);
-        let is_submodule = |entry: &Option<Entry>| entry.as_ref().is_some_and(Entry::is_submodule);
         let covers = |path: &[u8]| self.protect.covers(from_bytes(path));
         (path == SUBMODULES_FILE && self.has_protected_submodule)
             || self.before.other_names(path).iter().any(|name| covers(name))
-            || (is_symlink(&changed.before) && self.before.leads_to(path, self.protect, |name, _| covers(name)))
+            || (is(&changed.before, Mode::Symlink) && self.before.leads_to(path, self.protect, |name, _| covers(name)))
             // A new name for what is protected anyway changes nothing.
-            || (is_symlink(&changed.after)
+            || (is(&changed.after, Mode::Symlink)
                 && self.after.leads_to(path, self.protect, |name, real| covers(name) && !covers(real)))
-            || ((is_submodule(&changed.before) || is_submodule(&changed.after))
+            || ((is(&changed.before, Mode::Submodule) || is(&changed.after, Mode::Submodule))
                 && self.protect.is_named_below(from_bytes(path)))
     }
 }
@@ -119,10 +116,10 @@ struct Tree {
 }
 
 impl Tree {
-    fn new(entries: BTreeMap<Vec<u8>, Entry>, texts: &BTreeMap<Vec<u8>, Vec<u8>>) -> Self {
-        let symlinks = entries.iter().filter(|(_, entry)| entry.is_symlink());
+    fn new(entries: Files, texts: &HashMap<String, Vec<u8>>) -> Self {
+        let symlinks = entries.iter().filter(|(_, entry)| entry.mode == Mode::Symlink);
         let texts: BTreeMap<Vec<u8>, &[u8]> = symlinks
-            .map(|(path, entry)| (path.clone(), texts.get(&entry.hash).map_or(&b"/"[..], Vec::as_slice)))
+            .map(|(path, entry)| (path.clone(), texts.get(&entry.id).map_or(&b"/"[..], Vec::as_slice)))
             .collect();
         let symlinks = texts.keys().map(|path| (path.clone(), destination(path, &texts))).collect();
         Self { paths: entries.into_keys().collect(), symlinks }
@@ -200,34 +197,27 @@ fn destination(symlink: &[u8], texts: &BTreeMap<Vec<u8>, &[u8]>) -> Destination 
     Destination::Inside(place.join(&b'/'))
 }
 
-/// Reads a line like `100644 blob <hash><tab>path`.
-fn tree_entry(line: &[u8]) -> Option<(Vec<u8>, Entry)> {
-    let tab = line.iter().position(|byte| *byte == b'\t')?;
-    let mut fields = line[..tab].split(|byte| *byte == b' ');
-    let (mode, hash) = (fields.next()?.to_vec(), fields.nth(1)?.to_vec());
-    Some((line[tab + 1..].to_vec(), Entry { mode, hash }))
-}
-
-/// What is written in symlinks, by the hash of the entry. One whose object is missing is left out.
+/// What is written in symlinks, by the id of the entry. One whose object is missing is left out.
 fn symlink_texts<'a>(
     git: &Git,
-    entries: impl Iterator<Item = &'a Entry>,
-) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, WorkspaceError> {
-    let symlinks = entries.filter(|entry| entry.is_symlink());
-    let hashes: BTreeSet<String> = symlinks.map(|entry| shown(&entry.hash)).collect();
-    let format = hashes.first().map_or_else(Default::default, |hash| ObjectFormat::of_id(hash));
-    let texts = read_proven(git, hashes.iter().map(String::as_str), format)?;
-    Ok(texts.into_iter().map(|(hash, text)| (hash.into_bytes(), text)).collect())
+    entries: impl Iterator<Item = &'a TrackedFile>,
+) -> Result<HashMap<String, Vec<u8>>, WorkspaceError> {
+    let symlinks = entries.filter(|entry| entry.mode == Mode::Symlink);
+    let ids: BTreeSet<&str> = symlinks.map(|entry| entry.id.as_str()).collect();
+    let format = ids.first().map_or_else(Default::default, |id| ObjectFormat::of_id(id));
+    read_proven(git, ids.into_iter(), format)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::shown;
 
     fn tree(files: &[&str], symlinks: &[(&str, &str)]) -> Tree {
-        let entry = |mode: &str, hash: &str| Entry { mode: mode.into(), hash: hash.into() };
-        let files = files.iter().map(|path| ((*path).into(), entry("100644", "f")));
-        let symlinks_listed = symlinks.iter().map(|(path, text)| ((*path).into(), entry("120000", text)));
+        let entry = |mode, id: &str| TrackedFile { mode, id: id.into() };
+        let files = files.iter().map(|path| ((*path).into(), entry(Mode::File, "f")));
+        let symlinks_listed =
+            symlinks.iter().map(|(path, text)| ((*path).into(), entry(Mode::Symlink, text)));
         let texts = symlinks.iter().map(|(_, text)| ((*text).into(), (*text).into())).collect();
         Tree::new(files.chain(symlinks_listed).collect(), &texts)
     }

@@ -7,11 +7,11 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path};
 
-use crate::WorkspaceError;
 use crate::directory::Descent;
 use crate::git::{Git, records};
 use crate::paths::from_bytes;
 use crate::private_index::PrivateIndex;
+use crate::{WorkspaceError, unless_git_failed};
 
 /// Names from an index.
 #[derive(Debug, Default)]
@@ -34,11 +34,8 @@ impl Listing {
     /// Lists the index of the repository at the top of `git`'s working tree. A missing or damaged one gives nothing.
     pub(crate) fn of(git: &Git, git_dir: &Path, index: &Path) -> Result<Self, WorkspaceError> {
         let Some(copy) = PrivateIndex::copy_of(index, git, git_dir)? else { return Ok(Self(None)) };
-        match copy.git().command("ls-files").args(["-t", "--cached", "-z"]).run() {
-            Ok(listing) => Ok(Self(Some(listing))),
-            Err(WorkspaceError::Git { .. }) => Ok(Self(None)),
-            Err(error) => Err(error),
-        }
+        let listing = copy.git.command("ls-files").args(["-t", "--cached", "-z"]).run();
+        Ok(Self(unless_git_failed(listing)?))
     }
 
     /// What it records about the files in `directory`, of which these are known.
@@ -56,35 +53,20 @@ impl Listing {
             if tag != b'S' && known.contains(name) {
                 continue;
             }
-            match whereabouts(&mut descent, name) {
-                Whereabouts::File => hints.tracked.insert(name.to_vec()),
-                Whereabouts::Gone if tag == b'S' => hints.left_out.insert(name.to_vec()),
+            if !from_bytes(name).components().all(|part| matches!(part, Component::Normal(_))) {
+                continue;
+            }
+            let way = descent.way_to(name);
+            match fs::symlink_metadata(way.path) {
+                // It is elsewhere.
+                _ if way.leads_through_symlink => false,
+                Err(error) if error.kind() == io::ErrorKind::NotADirectory => false,
+                Ok(about) if about.is_file() || about.is_symlink() => hints.tracked.insert(name.to_vec()),
+                Err(_) if tag == b'S' => hints.left_out.insert(name.to_vec()),
                 _ => false,
             };
         }
         hints.untracked = known.iter().filter(|name| !listed.contains(name.as_slice())).cloned().collect();
         hints
-    }
-}
-
-enum Whereabouts {
-    /// A file or symlink is there.
-    File,
-    Gone,
-    /// Something else is there, or the name leads elsewhere.
-    Elsewhere,
-}
-
-fn whereabouts(descent: &mut Descent, name: &[u8]) -> Whereabouts {
-    if !from_bytes(name).components().all(|part| matches!(part, Component::Normal(_))) {
-        return Whereabouts::Elsewhere;
-    }
-    let way = descent.way_to(name);
-    match fs::symlink_metadata(way.path) {
-        _ if way.leads_through_symlink => Whereabouts::Elsewhere,
-        Ok(about) if about.is_file() || about.is_symlink() => Whereabouts::File,
-        Ok(_) => Whereabouts::Elsewhere,
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Whereabouts::Elsewhere,
-        Err(_) => Whereabouts::Gone,
     }
 }

@@ -105,9 +105,9 @@ impl Workspace {
     /// Where HEAD of the user's repository is; of a folder in none there is nothing but the base. Refs in tables are in a
     /// format of git's own, so git is asked.
     pub(crate) fn head_in_place(&self) -> Result<Head, WorkspaceError> {
-        let Some(users) = self.repository().lender() else { return Ok(Head::Commit(self.base().clone())) };
-        if !users.common_dir().join("reftable").is_dir() {
-            return Ok(head_of(users.git_dir(), users.common_dir()));
+        let Some(users) = self.repository.lender() else { return Ok(Head::Commit(self.base().clone())) };
+        if !users.common_dir.join("reftable").is_dir() {
+            return Ok(head_of(&users.git_dir, &users.common_dir));
         }
         Ok(users.find_commit("HEAD")?.map_or(Head::Unborn, Head::Commit))
     }
@@ -118,7 +118,7 @@ impl Workspace {
         let parent = self.parent()?.commit;
         let snapshot = self.snapshot()?;
         self.add_what_is_in_the_way(&snapshot.index)?;
-        let repository = self.repository();
+        let repository = &self.repository;
         let tree = snapshot.index.write_tree()?;
         let now = repository.commit_tree(&tree, &parent, "towline: what was there before it was put back")?;
         repository.store(&now, &parent)?;
@@ -127,7 +127,7 @@ impl Workspace {
         if patterns.is_empty() {
             patterns.push(":/".to_owned());
         }
-        let git = snapshot.index.git();
+        let git = &snapshot.index.git;
         git.command("restore")
             .arg(format!("--source={}", self.base()))
             .args(["--staged", "--worktree", "--"])
@@ -142,14 +142,38 @@ impl Workspace {
         Ok(now)
     }
 
-    /// The paths at which these files, which a restoration replaced, differ from the base.
-    pub fn replaced_paths(&self, replaced: &Commit, paths: &[String]) -> Result<Vec<String>, WorkspaceError> {
-        let repository = self.repository();
+    /// The paths at which these files, which a restoration replaced, differ from the base: those of files that it put back, and
+    /// those of files that it removed, because the base has none there.
+    pub fn replaced_paths(
+        &self,
+        replaced: &Commit,
+        paths: &[String],
+    ) -> Result<(Vec<String>, Vec<String>), WorkspaceError> {
+        let differing = |filter| self.differing_paths(filter, replaced, paths);
+        Ok((differing("--diff-filter=a")?, differing("--diff-filter=A")?))
+    }
+
+    fn differing_paths(
+        &self,
+        filter: &str,
+        replaced: &Commit,
+        paths: &[String],
+    ) -> Result<Vec<String>, WorkspaceError> {
+        let repository = &self.repository;
         let only = paths.iter().map(|path| format!(":(top,literal){path}"));
         let list = repository
             .git()
             .command("diff-tree")
-            .args(["-r", "--name-only", "--no-renames", "-z", self.base().as_str(), replaced.as_str(), "--"])
+            .args([
+                "-r",
+                "--name-only",
+                "--no-renames",
+                filter,
+                "-z",
+                self.base().as_str(),
+                replaced.as_str(),
+                "--",
+            ])
             .args(only)
             .run()?;
         Ok(records(&list).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
@@ -157,10 +181,10 @@ impl Workspace {
 
     /// Adds what would be written over and is ignored by now, so that it is preserved like everything else.
     fn add_what_is_in_the_way(&self, index: &PrivateIndex) -> Result<(), WorkspaceError> {
-        let known = index.git().command("ls-files").args(["-z"]).run()?;
+        let known = index.git.command("ls-files").args(["-z"]).run()?;
         let known: BTreeSet<&[u8]> = records(&known).collect();
         let base = self.base().as_str();
-        let base = index.git().command("ls-tree").args(["-r", "-z", "--name-only", base]).run()?;
+        let base = index.git.command("ls-tree").args(["-r", "-z", "--name-only", base]).run()?;
         let unknown = records(&base).filter(|path| !known.contains(path));
         let there: BTreeSet<&[u8]> = unknown.filter_map(|path| in_the_way(self.path(), path)).collect();
         let unknown = there.into_iter().filter(|path| !known.contains(path));
@@ -174,7 +198,7 @@ impl Workspace {
 
     /// Where the history of the work is, for people who want to look into it with git itself.
     pub fn history(&self) -> PathBuf {
-        self.repository().git_dir().to_path_buf()
+        self.repository.git_dir.to_path_buf()
     }
 }
 

@@ -101,7 +101,8 @@ impl Pointer {
 impl Repository {
     /// The large files that a commit names. The repository is our own.
     pub(crate) fn pointers(&self, commit: &Commit) -> Result<Pointers, WorkspaceError> {
-        let names = filters_of_lfs(self.settings());
+        let of_lfs = filters(&self.settings).filter(|filter| is_lfs(filter.command));
+        let names: BTreeSet<&str> = of_lfs.map(|filter| filter.name).collect();
         if names.is_empty() {
             return Ok(Pointers::new());
         }
@@ -112,7 +113,7 @@ impl Repository {
         let index = self.index_of(commit)?;
         let is_file = |mode| matches!(mode, Mode::File | Mode::Executable);
         let paths = files.iter().filter(|(_, entry)| is_file(entry.mode)).map(|(path, _)| path.as_slice());
-        let question = index.git().command("check-attr").args(["--cached", "-z", "--stdin", "filter"]);
+        let question = index.git.command("check-attr").args(["--cached", "-z", "--stdin", "filter"]);
         let answer = question.input(joined(paths)).run()?;
         let answer: Vec<&[u8]> = answer.split(|byte| *byte == 0).collect();
         // Path, attribute and value of each.
@@ -128,7 +129,7 @@ impl Repository {
     pub(crate) fn attributes_of(&self, files: &Files) -> Result<String, WorkspaceError> {
         let is_file = |path: &[u8]| path == b".gitattributes" || path.ends_with(b"/.gitattributes");
         let ids = files.iter().filter(|(path, _)| is_file(path)).map(|(_, entry)| entry.id.as_str());
-        let mut text = self.settings().attributes.clone();
+        let mut text = self.settings.attributes.clone();
         for blob in self.blobs(ids.collect())?.values() {
             text.push('\n');
             text.push_str(&shown(blob));
@@ -138,8 +139,8 @@ impl Repository {
 
     /// An index with the files of a commit.
     fn index_of(&self, commit: &Commit) -> Result<PrivateIndex, WorkspaceError> {
-        let index = PrivateIndex::empty(&self.git(), self.git_dir())?;
-        index.git().command("read-tree").arg(commit.as_str()).run()?;
+        let index = PrivateIndex::empty(&self.git(), &self.git_dir)?;
+        index.git.command("read-tree").arg(commit.as_str()).run()?;
         Ok(index)
     }
 
@@ -180,13 +181,13 @@ impl Repository {
 
     /// Where git-lfs has the files of our own repository.
     pub(crate) fn large_files(&self) -> PathBuf {
-        self.git_dir().join("lfs")
+        self.git_dir.join("lfs")
     }
 
     /// Where git-lfs has the user's files.
     fn users_large_files(&self) -> Option<PathBuf> {
-        let storage = value_of(self.settings(), "lfs.storage").unwrap_or("lfs");
-        Some(self.lender()?.common_dir().join(storage))
+        let storage = value_of(&self.settings, "lfs.storage").unwrap_or("lfs");
+        Some(self.lender()?.common_dir.join(storage))
     }
 
     /// The first large file of a checkout that is not there, or whose pointer is still in its place, unless the user wants it so.
@@ -221,12 +222,12 @@ impl Repository {
         pointers: &Pointers,
     ) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
         let all = || pointers.keys().cloned().collect::<BTreeSet<_>>();
-        if smudges_nothing(self.settings()) {
+        if smudges_nothing(&self.settings) {
             return Ok(all());
         }
         let index = self.index_of(commit)?;
         let matching = |setting: &str| -> Result<Option<BTreeSet<Vec<u8>>>, WorkspaceError> {
-            let patterns = value_of(self.settings(), setting).unwrap_or_default().split(',').map(str::trim);
+            let patterns = value_of(&self.settings, setting).unwrap_or_default().split(',').map(str::trim);
             let patterns: Vec<String> = patterns
                 .filter(|pattern| !pattern.is_empty())
                 .map(|pattern| format!("--exclude={pattern}"))
@@ -235,7 +236,7 @@ impl Repository {
                 return Ok(None);
             }
             // Git's ignore rules, by which git-lfs reads them as well.
-            let list = index.git().command("ls-files").args(["--cached", "--ignored", "-z"]);
+            let list = index.git.command("ls-files").args(["--cached", "--ignored", "-z"]);
             let list = list.args(&patterns).run()?;
             Ok(Some(records(&list).map(<[u8]>::to_vec).collect()))
         };
@@ -255,12 +256,6 @@ pub(crate) fn is_pointer_on_disk(top: &Path, path: &[u8]) -> bool {
 
 fn copy_missing(pointers: &Pointers, from: &Path, to: &Path) -> Result<(), WorkspaceError> {
     pointers.values().filter(|pointer| !pointer.is_in(to)).try_for_each(|pointer| pointer.copy(from, to))
-}
-
-/// The names of the filters that are git-lfs.
-fn filters_of_lfs(settings: &GitSettings) -> BTreeSet<&str> {
-    let of_lfs = filters(settings).filter(|filter| is_lfs(filter.command));
-    of_lfs.map(|filter| filter.name).collect()
 }
 
 fn is_lfs(command: &str) -> bool {

@@ -21,7 +21,7 @@ pub(crate) struct Worktree {
     linked: Linked,
     head: Head,
     /// Whether an agent may have been in it.
-    is_finished: bool,
+    pub(crate) is_finished: bool,
 }
 
 impl Worktree {
@@ -39,13 +39,9 @@ impl Worktree {
             Some(goal) => goal == plan.goal.as_bytes(),
             None => is_on(&linked, &plan.branch),
         };
-        let head = head_of(&linked.record, users.common_dir());
+        let head = head_of(&linked.record, &users.common_dir);
         let is_finished = mark.is_some() || !matches!(&head, Head::Commit(head) if *head == plan.base);
         Ok(is_goals.then_some(Self { linked, head, is_finished }))
-    }
-
-    pub(crate) const fn is_finished(&self) -> bool {
-        self.is_finished
     }
 
     /// Makes a private clone of it. The files stay as they are.

@@ -4,10 +4,10 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::git::Git;
-use crate::paths::{from_bytes, remove_tree, settle};
+use crate::paths::{is_directory, remove_tree, settle};
 use crate::{WorkspaceError, walk};
 
 /// With git of our own, moves the repositories in `record` to the git directory `dot_git` of the working tree `top`, and has the submodules use
@@ -47,10 +47,6 @@ fn lead_to(git: &Git, git_file: &Path, module: &Path) -> Result<(), WorkspaceErr
     towline_files::replace(git_file, &text).map_err(WorkspaceError::io("write", git_file))
 }
 
-fn is_directory(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir())
-}
-
 /// Moves a directory, to another file system too. What is there is whole, or it is still where it was.
 fn move_tree(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
@@ -66,8 +62,7 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        let (source, target): (PathBuf, PathBuf) =
-            (entry.path(), to.join(from_bytes(entry.file_name().as_bytes())));
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
         let kind = entry.file_type()?;
         if kind.is_dir() {
             copy_tree(&source, &target)?;

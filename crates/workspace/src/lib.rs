@@ -72,6 +72,7 @@ pub use copy_digest::digest_of_copies;
 pub use create::{WorkspacePlan, create};
 pub use diff::{Change, ChangedPath, DiffStat, FileStat};
 pub use error::WorkspaceError;
+pub(crate) use error::unless_git_failed;
 pub use file_at::FileAt;
 pub use git::{LOCATION_VARIABLES, Stop, find_git};
 pub use in_place::Before;
@@ -84,8 +85,6 @@ pub use repository::Repository;
 pub use section::{Section, SectionFormat};
 pub use standing::{GoalWork, Standing};
 pub use towline_core::Commit;
-pub use verification::{
-    Difference, DifferenceKind, Verification, discard_verification, reopened_verification, verification,
-};
+pub use verification::{Difference, Scope, Verification, reopened_verification, verification};
 pub use warm::{aside_of, warm_verification};
 pub use workspace::Workspace;

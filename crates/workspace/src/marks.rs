@@ -23,18 +23,18 @@ const LONGEST: u64 = 64 * 1024;
 impl Repository {
     /// What a note contains, if it is there.
     pub(crate) fn note(&self, name: &str) -> Result<Option<Vec<u8>>, WorkspaceError> {
-        let path = self.git_dir().join(name);
+        let path = self.git_dir.join(name);
         towline_files::read_if_present(&path, LONGEST).map_err(WorkspaceError::io("read", &path))
     }
 
     /// Writes a note, whole or not at all.
     pub(crate) fn write_note(&self, name: &str, text: &[u8]) -> Result<(), WorkspaceError> {
-        let path = self.git_dir().join(name);
+        let path = self.git_dir.join(name);
         towline_files::replace(&path, text).map_err(WorkspaceError::io("write", &path))
     }
 
     /// Removes a note.
     pub(crate) fn remove_note(&self, name: &str) -> Result<(), WorkspaceError> {
-        crate::paths::remove_tree(&self.git_dir().join(name))
+        crate::paths::remove_tree(&self.git_dir.join(name))
     }
 }

@@ -1,7 +1,6 @@
 //! How much a snapshot would have to take in: nobody wants a copy of a disk by mistake.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::WorkspaceError;
@@ -32,7 +31,7 @@ pub(crate) fn measure<'a>(
     let mut sum = Sum::default();
     for path in paths {
         sum.add(&root.join(from_bytes(path)));
-        if sum.files > MOST_FILES || sum.bytes > MOST_BYTES {
+        if sum.is_too_much() {
             let largest = sum.largest.strip_prefix(root).unwrap_or(&sum.largest);
             return Err(WorkspaceError::TooLarge {
                 path: root.to_path_buf(),
@@ -57,8 +56,14 @@ impl Sum {
     fn add(&mut self, path: &Path) {
         let Ok(about) = fs::symlink_metadata(path) else { return };
         if about.is_dir() {
-            // Nothing more is asked for than whether it is too much.
-            let _ = self.add_directory(path);
+            for entry in fs::read_dir(path).into_iter().flatten().map_while(Result::ok) {
+                if self.is_too_much() {
+                    return;
+                }
+                if entry.file_name() != ".git" {
+                    self.add(&entry.path());
+                }
+            }
             return;
         }
         self.files += 1;
@@ -68,16 +73,7 @@ impl Sum {
         }
     }
 
-    fn add_directory(&mut self, directory: &Path) -> io::Result<()> {
-        for entry in fs::read_dir(directory)? {
-            let entry = entry?;
-            if self.files > MOST_FILES || self.bytes > MOST_BYTES {
-                return Ok(());
-            }
-            if entry.file_name() != ".git" {
-                self.add(&entry.path());
-            }
-        }
-        Ok(())
+    fn is_too_much(&self) -> bool {
+        self.files > MOST_FILES || self.bytes > MOST_BYTES
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use towline_core::Commit;
 
 use crate::git::{records, shown};
-use crate::in_use::{InUse, in_use};
+use crate::in_use::refuse_in_use;
 use crate::merge_commit::{Hooks, Join};
 use crate::paths::{from_bytes, settle};
 use crate::worktrees::checkout_of;
@@ -150,11 +150,11 @@ impl Repository {
         };
         let checkout = match checkout_of(self, branch)? {
             Some(path) => Some(Self::discover(&path)?),
-            None => None,
+            None => {
+                refuse_in_use(self, branch)?;
+                None
+            }
         };
-        if checkout.is_none() {
-            refuse_in_use(self, branch)?;
-        }
         Ok(Target { branch: branch.to_owned(), at, checkout })
     }
 
@@ -258,14 +258,11 @@ impl Repository {
 
     fn merge_trees(&self, ours: &Commit, theirs: &Commit) -> Result<Joined, WorkspaceError> {
         let options = ["--write-tree", "--name-only", "--no-messages", "-z", ours.as_str(), theirs.as_str()];
-        let merged = self.git().command("merge-tree").args(options).yes_or_no()?;
-        let (is_clean, listing) = match merged {
-            Ok(listing) => (true, listing),
-            Err(listing) => (false, listing),
-        };
-        let mut listing = records(&listing).map(shown);
-        let tree = listing.next().unwrap_or_default();
-        Ok(if is_clean { Joined::Clean(tree) } else { Joined::Conflicts(listing.collect()) })
+        // The tree comes first.
+        Ok(match self.git().command("merge-tree").args(options).yes_or_no()? {
+            Ok(listing) => Joined::Clean(records(&listing).next().map(shown).unwrap_or_default()),
+            Err(listing) => Joined::Conflicts(records(&listing).skip(1).map(shown).collect()),
+        })
     }
 
     /// The user's branches that have this commit.
@@ -397,21 +394,10 @@ pub(crate) fn current_branch(checkout: &Repository) -> Result<Option<String>, Wo
     Ok(head.and_then(|name| name.trim_end().strip_prefix("refs/heads/").map(str::to_owned)))
 }
 
-/// Refuses a branch that a rebase or a bisection will come back to, wherever that is under way.
-fn refuse_in_use(repository: &Repository, branch: &str) -> Result<(), MergeError> {
-    match in_use(repository, branch)? {
-        Some(InUse { root, what, way_out }) => {
-            let branch = branch.to_owned();
-            Err(MergeError::InUse { branch, root, what, way_out })
-        }
-        None => Ok(()),
-    }
-}
-
 /// Refuses a checkout in which somebody is in the middle of something.
 fn refuse_unfinished(checkout: &Repository) -> Result<(), MergeError> {
     let root = || checkout.root().to_path_buf();
-    let found = UNDER_WAY.iter().find(|(mark, ..)| checkout.git_dir().join(mark).exists());
+    let found = UNDER_WAY.iter().find(|(mark, ..)| checkout.git_dir.join(mark).exists());
     if let Some((_, what, way_out)) = found {
         return Err(MergeError::Unfinished { root: root(), what, way_out });
     }

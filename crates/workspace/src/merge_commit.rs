@@ -50,11 +50,11 @@ impl Repository {
 
     /// Runs the hooks that git runs before it makes a merge commit. Gives the message, which a hook may have changed.
     fn ask_hooks(&self, join: &Join) -> Result<Vec<u8>, MergeError> {
-        let index = PrivateIndex::empty(&self.users_git(), self.git_dir())?;
-        index.git().command("read-tree").arg(&join.tree).run()?;
-        run_hook(index.git(), "pre-merge-commit", None)?;
+        let index = PrivateIndex::empty(&self.users_git(), &self.git_dir)?;
+        index.git.command("read-tree").arg(&join.tree).run()?;
+        run_hook(&index.git, "pre-merge-commit", None)?;
         let file = MessageFile::write(self, &join.message)?;
-        run_hook(index.git(), "commit-msg", Some(&file.0))?;
+        run_hook(&index.git, "commit-msg", Some(&file.0))?;
         Ok(file.read()?)
     }
 
@@ -84,7 +84,7 @@ struct MessageFile(PathBuf);
 
 impl MessageFile {
     fn write(repository: &Repository, message: &str) -> Result<Self, WorkspaceError> {
-        let path = repository.git_dir().join("TOWLINE_EDITMSG");
+        let path = repository.git_dir.join("TOWLINE_EDITMSG");
         towline_files::replace(&path, message.as_bytes()).map_err(WorkspaceError::io("write", &path))?;
         Ok(Self(path))
     }

@@ -66,7 +66,7 @@ pub enum MergeError {
     #[error("the work and `{into}` changed the same places in {}", listed(files, NAMED))]
     Conflicts { into: String, files: Vec<String> },
     /// Something in the checkout is in no commit, and would be written over.
-    #[error("{} in {} would be written over, and {}", listed(files, NAMED), root.display(), origin.words())]
+    #[error("{} in {} {} uncommitted changes; {}", listed(files, NAMED), root.display(), have(files), origin.words())]
     InTheWay {
         root: PathBuf,
         files: Vec<String>,
@@ -104,14 +104,15 @@ impl UncommittedFrom {
     const fn words(self) -> &'static str {
         match self {
             Self::GoalsStart => {
-                "these are the uncommitted changes that the goal started from; the work builds on them: commit them \
-                 (`git add -A && git commit`), then merge"
+                "the goal started from them, and the work builds on them: commit them (`git add -A && git commit`), then merge"
             }
-            Self::Elsewhere => {
-                "what is in there is in no commit; commit it, put it aside (`git stash -u`) or move it away, then merge"
-            }
+            Self::Elsewhere => "commit them, put them aside (`git stash -u`) or move them away, then merge",
         }
     }
+}
+
+const fn have(files: &[String]) -> &'static str {
+    if files.len() == 1 { "has" } else { "have" }
 }
 
 fn having(branches: &[String]) -> String {

@@ -12,7 +12,7 @@ use towline_core::{Commit, GitSettings};
 
 use crate::git_dir::{GitDir, ObjectFormat};
 use crate::large_files::{Pointers, is_pointer_on_disk};
-use crate::paths::{remove_tree, settle};
+use crate::paths::{is_directory, remove_tree, settle};
 use crate::repository::Owner;
 use crate::settings::for_own;
 use crate::{Repository, WorkspaceError, walk};
@@ -41,14 +41,11 @@ impl Repository {
         settings: &GitSettings,
     ) -> Result<Self, WorkspaceError> {
         let contents = GitDir {
-            head: format!("ref: {OWN_BRANCH}"),
             format: ObjectFormat::of_id(base.as_str()),
-            config: for_own(settings),
             borrowed: vec![self.objects()],
             shallow: self.shallow()?,
-            excludes: settings.excludes.clone(),
-            attributes: settings.attributes.clone(),
             sparse: settings.sparse.clone(),
+            ..for_folder(settings)
         };
         seal(directory, &contents)?;
         let directory = settle(directory);
@@ -58,7 +55,7 @@ impl Repository {
 
     /// The commits of a shallow clone whose parents are not there, as git lists them.
     pub(crate) fn shallow(&self) -> Result<Option<Vec<u8>>, WorkspaceError> {
-        let file = self.common_dir().join("shallow");
+        let file = self.common_dir.join("shallow");
         towline_files::read_if_present(&file, LONGEST_SHALLOW).map_err(WorkspaceError::io("read", &file))
     }
 
@@ -105,12 +102,12 @@ impl Repository {
 
     /// The directory with its objects.
     pub(crate) fn objects(&self) -> PathBuf {
-        settle(&self.common_dir().join("objects"))
+        settle(&self.common_dir.join("objects"))
     }
 
     /// The index in which our own repository has its view of the workspace.
     pub(crate) fn index(&self) -> PathBuf {
-        self.git_dir().join("index")
+        self.git_dir.join("index")
     }
 
     /// Writes the files of a commit to a directory, as the only entries of the index. Gives the large files among them.
@@ -176,7 +173,7 @@ fn seal(directory: &Path, contents: &GitDir) -> Result<(), WorkspaceError> {
         remove_tree(&directory.join(name))?;
     }
     let index = directory.join("index");
-    if fs::symlink_metadata(&index).is_ok_and(|about| about.is_dir()) {
+    if is_directory(&index) {
         remove_tree(&index)?;
     }
     walk::remove_special(directory)?;

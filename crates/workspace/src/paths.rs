@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 
 use crate::WorkspaceError;
 
+/// Whether a directory is there, and not a symlink to one.
+pub(crate) fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir())
+}
+
 /// Whether a directory is there. A symlink or a file in its place is an error: what a symlink leads to is somebody else's.
 pub(crate) fn is_there(path: &Path) -> Result<bool, WorkspaceError> {
     match fs::symlink_metadata(path) {

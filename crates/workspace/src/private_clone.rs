@@ -52,7 +52,7 @@ impl Repository {
             configuration: configuration?,
             refs: refs?,
             root: self.root().to_path_buf(),
-            common_dir: self.common_dir().to_path_buf(),
+            common_dir: self.common_dir.to_path_buf(),
             shallow: self.shallow()?,
         })
     }

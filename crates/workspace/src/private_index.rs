@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::WorkspaceError;
 use crate::git::Git;
-use crate::raw_diff::Entry;
+use crate::tree::TrackedFile;
+use crate::{WorkspaceError, unless_git_failed};
 
 /// Private index directories that a killed process left behind are removed after this time.
 const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
@@ -22,7 +22,8 @@ const LARGEST: u64 = 2 * 1024 * 1024 * 1024;
 /// An index file that nobody else uses; it is gone when the value is.
 #[derive(Debug)]
 pub(crate) struct PrivateIndex {
-    git: Git,
+    /// Git with this index.
+    pub(crate) git: Git,
     directory: PathBuf,
 }
 
@@ -63,11 +64,6 @@ impl PrivateIndex {
         Ok(Some(index))
     }
 
-    /// Git with this index.
-    pub(crate) fn git(&self) -> &Git {
-        &self.git
-    }
-
     /// Writes what the index holds as a tree object.
     pub(crate) fn write_tree(&self) -> Result<String, WorkspaceError> {
         self.git.command("write-tree").line()
@@ -86,10 +82,10 @@ impl PrivateIndex {
     /// Puts entries into the index, in the place of what is there.
     pub(crate) fn insert<'a>(
         &self,
-        entries: impl IntoIterator<Item = (&'a [u8], &'a Entry)>,
+        entries: impl IntoIterator<Item = (&'a [u8], &'a TrackedFile)>,
     ) -> Result<(), WorkspaceError> {
-        let line = |(path, entry): (&[u8], &Entry)| {
-            [&entry.mode, &b" "[..], &entry.hash, b"\t", path, b"\0"].concat()
+        let line = |(path, entry): (&[u8], &TrackedFile)| {
+            [entry.mode.as_git(), b" ", entry.id.as_bytes(), b"\t", path, b"\0"].concat()
         };
         let lines: Vec<Vec<u8>> = entries.into_iter().map(line).collect();
         if !lines.is_empty() {
@@ -124,10 +120,7 @@ impl PrivateIndex {
         }
         let add = self.git.command("add").args(["--force", "--sparse", "--ignore-errors"]);
         let add = add.args(["--pathspec-from-file=-", "--pathspec-file-nul"]);
-        match add.input(joined(patterns.iter().map(Vec::as_slice))).query() {
-            Ok(_) | Err(WorkspaceError::Git { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
+        unless_git_failed(add.input(joined(patterns.iter().map(Vec::as_slice))).query()).map(drop)
     }
 
     /// Puts a tree into the index below a directory.

@@ -15,7 +15,7 @@ use crate::{WorkspaceError, section};
 const ALWAYS: [&str; 3] = ["towline.toml", ".gitattributes", ".lfsconfig"];
 
 /// A set of paths, relative to the repository's root: those that are protected, or that are to stay untouched.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Protect {
     covered: GlobSet,
     /// Taken out of the set again.
@@ -82,15 +82,7 @@ impl Protect {
 
     /// Protects nothing, not even what a goal always protects.
     pub fn nothing() -> Self {
-        let nothing = GlobSet::empty;
-        Self {
-            covered: nothing(),
-            lifted: nothing(),
-            always: nothing(),
-            above: nothing(),
-            anchored_above: nothing(),
-            sections: Vec::new(),
-        }
+        Self::default()
     }
 
     /// Whether a path, relative to the repository's root, is in the set.
@@ -156,8 +148,9 @@ impl<'a> Pattern<'a> {
     fn forms(&self) -> Vec<(&'a str, String)> {
         let mut forms = vec![self.path.to_owned(), format!("{}/**", self.path)];
         // Only a plain name is surely a directory: `packages/*/**` is not about files in `packages`.
+        let is_plain = |name: &str| !name.contains(['*', '?', '[', '{', '\\']);
         let itself = self.path.strip_suffix("/**");
-        forms.extend(itself.filter(|path| !is_glob(last_part(path))).map(str::to_owned));
+        forms.extend(itself.filter(|path| path.rsplit('/').next().is_some_and(is_plain)).map(str::to_owned));
         forms.into_iter().map(|form| (self.written, form)).collect()
     }
 
@@ -182,14 +175,6 @@ impl<'a> Pattern<'a> {
     }
 }
 
-fn last_part(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-fn is_glob(text: &str) -> bool {
-    text.contains(['*', '?', '[', '{', '\\'])
-}
-
 fn compiled<'a>(forms: impl Iterator<Item = (&'a str, String)>) -> Result<GlobSet, WorkspaceError> {
     let mut globs = GlobSetBuilder::new();
     let mut all = Vec::new();
@@ -201,7 +186,7 @@ fn compiled<'a>(forms: impl Iterator<Item = (&'a str, String)>) -> Result<GlobSe
     globs.build().map_err(|error| bad_glob(&all.join(", "), error.kind().to_string()))
 }
 
-fn bad_glob(pattern: &str, reason: String) -> WorkspaceError {
+pub(crate) fn bad_glob(pattern: &str, reason: String) -> WorkspaceError {
     WorkspaceError::BadGlob { pattern: pattern.to_owned(), reason }
 }
 
@@ -315,17 +300,15 @@ mod tests {
 
     #[test]
     fn patterns_that_mean_nothing_are_refused_by_name() {
+        let assert_refused = |pattern: &str, made| match made {
+            Err(WorkspaceError::BadGlob { pattern: named, .. }) => assert_eq!(named, pattern),
+            other => panic!("{pattern:?} gave {other:?}"),
+        };
         for pattern in ["", "/", "../other", "a/../../b", "a[", "{a", "a.json#x", "a.yaml#x"] {
-            match Protect::new(&["tests".to_owned(), pattern.to_owned()]) {
-                Err(WorkspaceError::BadGlob { pattern: named, .. }) => assert_eq!(named, pattern),
-                other => panic!("{pattern:?} gave {other:?}"),
-            }
+            assert_refused(pattern, Protect::new(&strings(&["tests", pattern])));
         }
         for pattern in ["", "a.json#", "a[.json#x", "../a.json#x", "#x", "a.yaml#x", "a.json#x..y"] {
-            match Protect::of(&["tests".to_owned(), pattern.to_owned()], &[]) {
-                Err(WorkspaceError::BadGlob { pattern: named, .. }) => assert_eq!(named, pattern),
-                other => panic!("{pattern:?} gave {other:?}"),
-            }
+            assert_refused(pattern, Protect::of(&strings(&["tests", pattern]), &[]));
         }
     }
 }

@@ -1,13 +1,10 @@
 //! Bringing commits of a goal into the user's repository: its refs under `refs/towline/`, and its branch.
 
-use std::fs;
-use std::path::Path;
-
 use towline_core::Commit;
 
 use crate::paths::remove_tree;
 use crate::worktrees::checkout_of;
-use crate::{Repository, WorkspaceError};
+use crate::{Repository, WorkspaceError, unless_git_failed};
 
 /// A commit that no ref of ours names can be asked for, and what comes is hashed, whole, and visible all at once.
 const FETCH_SETTINGS: [&str; 2] = ["protocol.version=2", "fetch.unpackLimit=1"];
@@ -25,7 +22,7 @@ impl Repository {
         if users.is_whole(commit)? {
             return users.keep(reference, commit);
         }
-        let is_partial = self.settings().config.iter().any(|(name, _)| name.ends_with(".promisor"));
+        let is_partial = self.settings.config.iter().any(|(name, _)| name.ends_with(".promisor"));
         let settings: &[&str] = if is_partial { &PARTIAL_FETCH_SETTINGS } else { &FETCH_SETTINGS };
         self.refuse_attacks(commit, users)?;
         let quietly = [
@@ -42,7 +39,7 @@ impl Repository {
             .with_settings(settings)
             .command("fetch")
             .args(quietly)
-            .arg(self.git_dir())
+            .arg(&self.git_dir)
             .arg(format!("+{commit}:{reference}"))
             .run()?;
         Ok(())
@@ -53,22 +50,12 @@ impl Repository {
     fn refuse_attacks(&self, commit: &Commit, users: &Self) -> Result<(), WorkspaceError> {
         let tips = users.plain_git().command("for-each-ref").arg("--format=^%(objectname)").run()?;
         let revisions = [format!("{commit}\n").into_bytes(), tips].concat();
-        let folder = self.git_dir().join("outgoing");
-        remove_tree(&folder)?;
-        fs::create_dir(&folder).map_err(WorkspaceError::io("create", &folder))?;
-        let checked = self.check_pack(revisions, &folder);
-        remove_tree(&folder)?;
-        checked
-    }
-
-    fn check_pack(&self, revisions: Vec<u8>, folder: &Path) -> Result<(), WorkspaceError> {
         let git = self.git();
-        let packed = git.command("pack-objects").args(["--revs", "--quiet"]).arg(folder.join("work"));
-        let name = packed.input(revisions).line()?;
-        let pack = folder.join(format!("work-{name}.pack"));
-        let index = folder.join("checked.idx");
-        git.command("index-pack").args(["--fsck-objects", "-o"]).arg(&index).arg(&pack).run()?;
-        Ok(())
+        let pack = git.command("pack-objects").input(revisions);
+        let folder = self.git_dir.join("outgoing");
+        let checked = self.pack_and_check(&folder, pack, "--fsck-objects");
+        remove_tree(&folder)?;
+        checked.map(drop)
     }
 
     /// Whether a commit is there with everything that no ref has yet. Objects may have come before a crash without the rest.
@@ -77,11 +64,7 @@ impl Repository {
             return Ok(false);
         }
         let walk = ["--objects", "--quiet", commit.as_str(), "--not", "--all"];
-        match self.plain_git().command("rev-list").args(walk).run() {
-            Ok(_) => Ok(true),
-            Err(WorkspaceError::Git { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
+        Ok(unless_git_failed(self.plain_git().command("rev-list").args(walk).run())?.is_some())
     }
 
     /// Sets the goal's branch in the user's repository to a commit. A branch of the user's with that name, or one that they
@@ -105,11 +88,8 @@ impl Repository {
         // Both or none, or a branch of ours would pass for the user's after a crash.
         let updates = format!("{branch_update}\nupdate {set_to} {commit}\n").into_bytes();
         let options = ["-m", "towline: work of a goal", "--stdin"];
-        match users.plain_git().command("update-ref").args(options).input(updates).run() {
-            Ok(_) => Ok(true),
-            // A branch by the first part of the name is in the way, or somebody was faster.
-            Err(WorkspaceError::Git { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
+        // A branch by the first part of the name may be in the way, or somebody faster.
+        let updated = users.plain_git().command("update-ref").args(options).input(updates).run();
+        Ok(unless_git_failed(updated)?.is_some())
     }
 }

@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::paths::is_directory;
+
 /// The most that is read of one of git's files.
 const LONGEST_REF: u64 = 4 * 1024;
 const LONGEST_PACKED: u64 = 64 * 1024 * 1024;
@@ -24,7 +26,7 @@ pub(crate) fn refs_of(git_dir: &Path) -> Option<BTreeMap<String, String>> {
     let mut refs = PackedRefs::read(git_dir).ok()?.by_name();
     let mut pending = vec!["refs".to_owned()];
     while let Some(name) = pending.pop() {
-        if fs::symlink_metadata(git_dir.join(&name)).is_ok_and(|about| about.is_dir()) {
+        if is_directory(&git_dir.join(&name)) {
             for entry in fs::read_dir(git_dir.join(&name)).ok()? {
                 pending.push(format!("{name}/{}", entry.ok()?.file_name().to_str()?));
             }

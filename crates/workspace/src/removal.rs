@@ -15,7 +15,7 @@ use crate::merge::{Joined, current_branch};
 use crate::paths::{is_there, place_of, remove_tree, settle};
 use crate::private_index::joined;
 use crate::worktrees::{self, checkout_of};
-use crate::{Protect, Repository, Workspace, WorkspaceError};
+use crate::{Protect, Repository, Workspace, WorkspaceError, unless_git_failed};
 
 /// The number of a candidate that belongs to no attempt: what is in a workspace now.
 pub const AS_IT_IS_NOW: u32 = 0;
@@ -183,21 +183,24 @@ impl Repository {
     /// Whether the branch that the user is on, or the one that it follows, has the commit's changes already, as after a
     /// squash or a rebase.
     fn is_there_in_other_commits(&self, base: &Commit, commit: &Commit) -> Result<bool, WorkspaceError> {
-        let users = self.users();
-        let Some(branch) = current_branch(&users)?.map(|branch| format!("refs/heads/{branch}")) else {
-            return Ok(false);
-        };
-        let followed = users.git().command("for-each-ref").args(["--format=%(upstream)", &branch]).line()?;
-        // What is only on a goal's branch goes with the goal.
-        let is_users = |name: &&String| !name.is_empty() && !name.starts_with(OUR_BRANCHES);
-        for name in [followed, branch].iter().filter(is_users) {
-            if let Some(at) = users.find_commit(name)?
-                && self.has_changes_of(&at, commit, base)?
-            {
+        for at in self.users().tips()? {
+            if self.has_changes_of(&at, commit, base)? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// The tips of the branch that the user's current branch follows, and of the current branch itself. A goal's branch is left out:
+    /// it goes with the goal.
+    pub(crate) fn tips(&self) -> Result<Vec<Commit>, WorkspaceError> {
+        let Some(branch) = current_branch(self)?.map(|branch| format!("refs/heads/{branch}")) else {
+            return Ok(Vec::new());
+        };
+        let followed = self.git().command("for-each-ref").args(["--format=%(upstream)", &branch]).line()?;
+        let is_users = |name: &&String| !name.is_empty() && !name.starts_with(OUR_BRANCHES);
+        let names = [followed, branch];
+        names.iter().filter(is_users).filter_map(|name| self.find_commit(name).transpose()).collect()
     }
 
     /// Whether `at` has what the commit changes: joining them would change nothing.
@@ -213,12 +216,9 @@ impl Repository {
         if self.have_rule_for_merges(&to_join)? {
             return Ok(false);
         }
-        match self.join(at, commit, base, &committed_base) {
-            Ok(joined) => Ok(joined == Joined::Clean(self.tree_of(at)?)),
-            // Branches that have nothing in common cannot be joined.
-            Err(WorkspaceError::Git { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
+        // Branches that have nothing in common cannot be joined.
+        let joined = unless_git_failed(self.join(at, commit, base, &committed_base))?;
+        Ok(joined.is_some() && joined == Some(Joined::Clean(self.tree_of(at)?)))
     }
 
     /// Whether attributes merge one of the paths in another way than line by line or as a whole.
@@ -258,13 +258,13 @@ impl Repository {
 
     /// Gives work that would be lost a name of ours, which stays when the goal is removed.
     pub fn keep_unmerged(&self, goal: &str, work: &[Unmerged]) -> Result<Vec<PreservedWork>, WorkspaceError> {
-        let mut preserved = Vec::new();
-        for Unmerged { kind, commit } in work {
-            let reference = format!("{}/{}", preserved_prefix(goal), kind.name());
-            self.publish(commit, &reference)?;
-            preserved.push(PreservedWork { reference, commit: commit.clone() });
-        }
-        Ok(preserved)
+        work.iter().map(|Unmerged { kind, commit }| self.preserve(goal, kind.name(), commit)).collect()
+    }
+
+    fn preserve(&self, goal: &str, name: &str, commit: &Commit) -> Result<PreservedWork, WorkspaceError> {
+        let reference = format!("{}/{name}", preserved_prefix(goal));
+        self.publish(commit, &reference)?;
+        Ok(PreservedWork { reference, commit: commit.clone() })
     }
 
     /// Gives what a goal in the user's own directory would take with it a name of ours, unless they have it: what was
@@ -276,22 +276,15 @@ impl Repository {
         base: &Commit,
         candidate: Option<&Commit>,
     ) -> Result<Vec<PreservedWork>, WorkspaceError> {
-        let prefix = preserved_prefix(goal);
         let mut preserved = Vec::new();
-        let mut keep = |name: &str, commit: &Commit| -> Result<(), WorkspaceError> {
-            let reference = format!("{prefix}/{name}");
-            self.publish(commit, &reference)?;
-            preserved.push(PreservedWork { reference, commit: commit.clone() });
-            Ok(())
-        };
         if !self.is_named(goal, base)? {
-            keep("before", base)?;
+            preserved.push(self.preserve(goal, "before", base)?);
         }
         let replaced = self.replaced(goal)?.into_iter().map(|(n, commit)| (format!("replaced/{n}"), commit));
         let candidate = candidate.map(|commit| ("candidate".to_owned(), commit.clone()));
         for (name, commit) in replaced.chain(candidate) {
             if !self.is_safe(goal, base, &commit)? {
-                keep(&name, &commit)?;
+                preserved.push(self.preserve(goal, &name, &commit)?);
             }
         }
         Ok(preserved)
@@ -345,7 +338,7 @@ impl Repository {
     /// Fails when the repository itself would go with a directory.
     fn must_be_outside(&self, path: &Path) -> Result<(), WorkspaceError> {
         let real = settle(path);
-        if [self.root(), self.git_dir(), self.common_dir()].iter().any(|own| settle(own).starts_with(&real)) {
+        if [self.root(), &self.git_dir, &self.common_dir].iter().any(|own| settle(own).starts_with(&real)) {
             return Err(WorkspaceError::Broken {
                 path: path.to_path_buf(),
                 what: "the repository itself is in it, so it is not removed".to_owned(),

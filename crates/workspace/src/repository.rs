@@ -11,13 +11,13 @@ use towline_core::{Commit, GitSettings};
 
 use crate::control::must_not_wait;
 use crate::embedded::{self, Nested};
-use crate::git::{Git, Stop, records, shown};
+use crate::git::{Git, Stop, about_and_path, records, shown};
 use crate::measure::measure;
 use crate::paths::{from_bytes, settle};
 use crate::snapshot::{Snapshot, Source};
 use crate::tree::ProvenFiles;
 use crate::walk::{self, Special};
-use crate::{Before, Candidate, Consent, WorkspaceError};
+use crate::{Before, Candidate, Consent, WorkspaceError, unless_git_failed};
 
 /// How many similar names an error about an unknown base offers.
 const SUGGESTIONS: usize = 3;
@@ -41,17 +41,20 @@ pub(crate) enum Owner {
 #[derive(Debug, Clone)]
 pub struct Repository {
     root: PathBuf,
-    git_dir: PathBuf,
-    common_dir: PathBuf,
+    /// What git keeps about this working tree: its HEAD, its index, what is under way in it.
+    pub(crate) git_dir: PathBuf,
+    /// What git keeps for all working trees, and about the main one.
+    pub(crate) common_dir: PathBuf,
     owner: Owner,
     /// The user's repository whose objects one of our own borrows.
     lender: Option<Arc<Self>>,
     /// How one of our own reads and writes files.
-    settings: Arc<GitSettings>,
+    pub(crate) settings: Arc<GitSettings>,
     /// Further directories with objects that are seen.
     borrowed: Vec<PathBuf>,
     stop: Option<Stop>,
-    proven: ProvenFiles,
+    /// The files of commits that were proven before.
+    pub(crate) proven: ProvenFiles,
 }
 
 impl Repository {
@@ -145,16 +148,6 @@ impl Repository {
         Self { settings: Arc::new(settings.clone()), ..self }
     }
 
-    /// The files of commits that were proven before.
-    pub(crate) fn proven_files(&self) -> &ProvenFiles {
-        &self.proven
-    }
-
-    /// How one of our own reads and writes files.
-    pub(crate) fn settings(&self) -> &GitSettings {
-        &self.settings
-    }
-
     /// The same, which borrows objects of the user's repository.
     pub(crate) fn lent_by(self, users: &Self) -> Self {
         Self { lender: Some(Arc::new(users.clone())), stop: users.stop.clone(), ..self }
@@ -234,7 +227,6 @@ impl Repository {
             git_dir: &self.git_dir,
             hints: self.lender().map(Self::index),
             worktrees: &worktrees,
-            head: &|| Ok(head.clone()),
             base: head,
             nested,
             special: Special::Refuse,
@@ -246,7 +238,7 @@ impl Repository {
     pub(crate) fn refuse_conflicts(&self) -> Result<(), WorkspaceError> {
         let listing = self.git().command("ls-files").args(["--unmerged", "-z"]).run()?;
         // Each record is `mode hash stage<tab>path`, up to three for a path.
-        let paths = records(&listing).filter_map(|line| line.splitn(2, |byte| *byte == b'\t').nth(1));
+        let paths = records(&listing).filter_map(about_and_path).map(|(_, path)| path);
         let mut paths: Vec<String> = paths.map(shown).collect();
         paths.dedup();
         if paths.is_empty() {
@@ -304,16 +296,6 @@ impl Repository {
         Git::discovering(&self.root).for_user()
     }
 
-    /// What git keeps about this working tree: its HEAD, its index, what is under way in it.
-    pub(crate) fn git_dir(&self) -> &Path {
-        &self.git_dir
-    }
-
-    /// What git keeps for all working trees, and about the main one.
-    pub(crate) fn common_dir(&self) -> &Path {
-        &self.common_dir
-    }
-
     /// Where git keeps its records of linked worktrees.
     pub(crate) fn worktree_records(&self) -> PathBuf {
         self.common_dir.join("worktrees")
@@ -321,7 +303,14 @@ impl Repository {
 
     /// The commit that a name resolves to, if any.
     pub(crate) fn find_commit(&self, name: &str) -> Result<Option<Commit>, WorkspaceError> {
-        find_commit(&self.plain_git(), name)
+        let found = self
+            .plain_git()
+            .command("rev-parse")
+            .args(["--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")])
+            .query();
+        // Some malformed names end git with 128 instead of a quiet "no".
+        let found = unless_git_failed(found)?.flatten();
+        Ok(found.map(|line| Commit::new(shown(line.trim_ascii_end()))))
     }
 
     /// Fails when a commit that was stored earlier is gone.
@@ -329,12 +318,21 @@ impl Repository {
         self.find_commit(commit.as_str())?.map(|_| ()).ok_or_else(|| self.commit_gone(commit))
     }
 
-    /// What several names resolve to, like [`find_objects`].
+    /// The ids of the objects that names resolve to, if any, with one start of git. Only for names of our own making: nobody
+    /// else's are certain to be free of line ends.
     pub(crate) fn find_objects<const N: usize>(
         &self,
         names: [String; N],
     ) -> Result<[Option<String>; N], WorkspaceError> {
-        find_objects(&self.plain_git(), names)
+        let found = self
+            .plain_git()
+            .command("cat-file")
+            .arg("--batch-check=%(objectname)")
+            .input(names.map(|name| name + "\n").concat().into_bytes())
+            .line()?;
+        let mut lines = found.lines();
+        // A name that resolves to nothing comes back with the problem behind it.
+        Ok(std::array::from_fn(|_| lines.next().filter(|line| !line.contains(' ')).map(str::to_owned)))
     }
 
     /// The error for a commit that was stored earlier and is gone.
@@ -381,36 +379,6 @@ impl Repository {
             .line()?;
         Ok(list.lines().map(str::to_owned).collect())
     }
-}
-
-/// The commit that a name resolves to in this place, if any.
-pub(crate) fn find_commit(git: &Git, name: &str) -> Result<Option<Commit>, WorkspaceError> {
-    let found = git
-        .command("rev-parse")
-        .args(["--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")])
-        .query();
-    match found {
-        Ok(found) => Ok(found.map(|line| Commit::new(shown(line.trim_ascii_end())))),
-        // Some malformed names end git with 128 instead of a quiet "no".
-        Err(WorkspaceError::Git { .. }) => Ok(None),
-        Err(other) => Err(other),
-    }
-}
-
-/// The ids of the objects that names resolve to in this place, if any, with one start of git. Only for
-/// names of our own making: nobody else's are certain to be free of line ends.
-pub(crate) fn find_objects<const N: usize>(
-    git: &Git,
-    names: [String; N],
-) -> Result<[Option<String>; N], WorkspaceError> {
-    let found = git
-        .command("cat-file")
-        .arg("--batch-check=%(objectname)")
-        .input(names.map(|name| name + "\n").concat().into_bytes())
-        .line()?;
-    let mut lines = found.lines();
-    // A name that resolves to nothing comes back with the problem behind it.
-    Ok(std::array::from_fn(|_| lines.next().filter(|line| !line.contains(' ')).map(str::to_owned)))
 }
 
 /// The names that are nearest to a mistyped one.

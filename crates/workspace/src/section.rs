@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::protect::bad_glob;
 use crate::{Protect, WorkspaceError};
 
 /// How a file with sections is written.
@@ -63,8 +64,7 @@ impl Section {
     }
 
     fn parse(pattern: &str) -> Result<Self, WorkspaceError> {
-        let bad =
-            |reason: &str| WorkspaceError::BadGlob { pattern: pattern.to_owned(), reason: reason.to_owned() };
+        let bad = |reason: &str| bad_glob(pattern, reason.to_owned());
         let (file, name) = pattern.split_once('#').ok_or_else(|| bad("it names no section"))?;
         let file = file.trim_start_matches("./").trim_start_matches('/');
         let known = ENDINGS.into_iter().find(|(ending, _)| file.ends_with(ending));
@@ -103,7 +103,7 @@ pub(crate) fn must_be_path(pattern: &str) -> Result<(), WorkspaceError> {
         return Ok(());
     }
     let reason = "it names a section of a file, and here only paths can be named".to_owned();
-    Err(WorkspaceError::BadGlob { pattern: pattern.to_owned(), reason })
+    Err(bad_glob(pattern, reason))
 }
 
 /// Whether a `#` separates a file from a section. In a directory's name, or in brackets, it is a character like others.

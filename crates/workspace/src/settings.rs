@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use towline_core::{Author, Commit, GitSettings};
 
 use crate::git::{Git, records};
-use crate::{Repository, WorkspaceError};
+use crate::{Repository, WorkspaceError, unless_git_failed};
 
 /// The most that is read of the user's own ignore rules and attributes.
 const LONGEST_RULES: u64 = 1024 * 1024;
@@ -66,11 +66,8 @@ impl Configuration {
     /// What a file of a commit contains; nothing if it is not there or not a configuration.
     fn of_file(git: &Git, commit: &Commit, path: &str) -> Result<Self, WorkspaceError> {
         let file = format!("--blob={commit}:{path}");
-        match git.command("config").args([&file, "--list", "-z"]).run() {
-            Ok(listing) => Ok(Self::read(&listing)),
-            Err(WorkspaceError::Git { .. }) => Ok(Self::default()),
-            Err(error) => Err(error),
-        }
+        let listing = unless_git_failed(git.command("config").args([&file, "--list", "-z"]).run())?;
+        Ok(listing.map(|listing| Self::read(&listing)).unwrap_or_default())
     }
 
     fn read(listing: &[u8]) -> Self {
@@ -103,12 +100,9 @@ impl Configuration {
 
     /// The names of the remotes that blobs are fetched from when they are needed.
     fn promisors(&self) -> Vec<&str> {
-        let remote = |name: &'_ str| -> Option<usize> {
-            name.strip_suffix(".promisor").filter(|rest| rest.starts_with("remote.")).map(str::len)
-        };
         let named = self.0.iter().filter(|(_, value)| git_bool(value) == Some(true));
         let mut names: Vec<&str> =
-            named.filter_map(|(name, _)| remote(name).map(|end| &name["remote.".len()..end])).collect();
+            named.filter_map(|(name, _)| name.strip_prefix("remote.")?.strip_suffix(".promisor")).collect();
         names.extend(self.get("extensions.partialclone"));
         names.sort_unstable();
         names.dedup();
@@ -117,18 +111,11 @@ impl Configuration {
 
     /// The settings of a remote, for fetching objects that a partial clone lacks.
     fn of_promisors(&self) -> Vec<(String, String)> {
-        let mut settings = Vec::new();
-        for remote in self.promisors() {
-            for key in ["url", "promisor", "partialclonefilter"] {
-                let name = format!("remote.{remote}.{key}");
-                settings.extend(self.get(&name).map(|value| (name.clone(), value.to_owned())));
-            }
-        }
-        settings.extend(
-            self.get("extensions.partialclone")
-                .map(|remote| ("extensions.partialclone".to_owned(), remote.to_owned())),
-        );
-        settings
+        let keys = ["url", "promisor", "partialclonefilter"];
+        let of_remote = |remote| keys.map(|key| format!("remote.{remote}.{key}"));
+        let names = self.promisors().into_iter().flat_map(of_remote);
+        let names = names.chain(["extensions.partialclone".to_owned()]);
+        names.filter_map(|name| self.get(&name).map(str::to_owned).map(|value| (name, value))).collect()
     }
 
     /// Who the user is in commits: by their environment first, as git has it.
@@ -273,11 +260,10 @@ impl Repository {
     }
 
     pub(crate) fn frozen(&self, configuration: &Configuration) -> GitSettings {
-        let common = self.common_dir();
+        let common = &self.common_dir;
         let mut config = configuration.of_files();
         config.extend(configuration.of_promisors());
-        let sparse = configuration.is_true("core.sparsecheckout");
-        let patterns = |git_dir: &Path| rules(&git_dir.join("info/sparse-checkout"));
+        let is_sparse = configuration.is_true("core.sparsecheckout");
         GitSettings {
             config,
             excludes: both(configuration, "core.excludesfile", "ignore", &common.join("info/exclude")),
@@ -287,7 +273,7 @@ impl Repository {
                 "attributes",
                 &common.join("info/attributes"),
             ),
-            sparse: sparse.then(|| patterns(self.git_dir())),
+            sparse: is_sparse.then(|| rules(&self.git_dir.join("info/sparse-checkout"))),
             author: configuration.author(),
         }
     }
@@ -377,6 +363,10 @@ pub(crate) fn as_file(settings: &[(String, String)]) -> String {
 mod tests {
     use super::*;
 
+    fn configuration(settings: &[(&str, &str)]) -> Configuration {
+        Configuration(settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect())
+    }
+
     #[test]
     fn yes_and_no_are_known_in_every_spelling_of_git() {
         for (values, meaning) in [
@@ -392,26 +382,17 @@ mod tests {
 
     #[test]
     fn settings_survive_their_way_through_a_file() {
-        let settings: Vec<(String, String)> = [
+        let settings = configuration(&[
             ("core.autocrlf", "input"),
             ("filter.lfs.clean", "git-lfs clean -- %f"),
             ("filter.a.b \"c\\.process", "run \"it\" \\ # not a comment; \n\tnext"),
             ("remote.origin.url", "https://example.org/a b.git"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .to_vec();
+        ]);
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("config"), as_file(&settings)).unwrap();
+        std::fs::write(dir.path().join("config"), as_file(&settings.0)).unwrap();
         let git = Git::discovering(dir.path());
         let listing = git.command("config").args(["--file", "config", "--list", "-z"]).run().unwrap();
-        let read: Vec<(String, String)> = records(&listing)
-            .map(|record| {
-                let text = String::from_utf8_lossy(record).into_owned();
-                let (name, value) = text.split_once('\n').unwrap();
-                (name.to_owned(), value.to_owned())
-            })
-            .collect();
-        assert_eq!(read, settings);
+        assert_eq!(Configuration::read(&listing).0, settings.0);
     }
 
     #[test]
@@ -419,27 +400,22 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         let own = root.display().to_string();
-        let configuration = Configuration(
-            [
-                ("user.name", "Someone"),
-                ("core.worktree", "/elsewhere"),
-                ("core.hookspath", "/hooks"),
-                ("core.fsmonitor", "program"),
-                ("alias.x", "!program"),
-                ("remote.origin.url", "https://example.org/a.git"),
-                ("remote.origin.pushurl", "git@example.org:a.git"),
-                ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
-                ("remote.self.url", own.as_str()),
-                ("branch.main.remote", "origin"),
-                ("branch.main.merge", "refs/heads/main"),
-            ]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .to_vec(),
-        );
+        let configuration = configuration(&[
+            ("user.name", "Someone"),
+            ("core.worktree", "/elsewhere"),
+            ("core.hookspath", "/hooks"),
+            ("core.fsmonitor", "program"),
+            ("alias.x", "!program"),
+            ("remote.origin.url", "https://example.org/a.git"),
+            ("remote.origin.pushurl", "git@example.org:a.git"),
+            ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
+            ("remote.self.url", own.as_str()),
+            ("branch.main.remote", "origin"),
+            ("branch.main.merge", "refs/heads/main"),
+        ]);
         let settings = configuration.for_clone(&Place { root: &root, common_dir: &root.join(".git") });
-        let get = |name: &str| {
-            settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-        };
+        let settings = Configuration(settings);
+        let get = |name: &str| settings.get(name);
         assert_eq!(get("user.name"), Some("Someone"));
         assert_eq!(get("remote.origin.url"), Some("https://example.org/a.git"));
         assert_eq!(get("remote.origin.pushurl"), Some(NO_PUSH));
@@ -460,7 +436,7 @@ mod tests {
             ("git@example.org:a.git", "git@example.org:a.git"),
             ("/srv/a@b.git", "/srv/a@b.git"),
         ] {
-            let settings = Configuration(vec![("remote.origin.url".to_owned(), address.to_owned())]);
+            let settings = configuration(&[("remote.origin.url", address)]);
             assert_eq!(settings.without_credentials().get("remote.origin.url"), Some(without));
         }
     }

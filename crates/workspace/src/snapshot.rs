@@ -12,21 +12,18 @@ use towline_core::Commit;
 
 use crate::agent_head::Head;
 use crate::embedded::{self, Nested, Untracked};
-use crate::git::{Git, records, shown};
+use crate::git::{Git, about_and_path, records, shown};
 use crate::hints::{Hints, Listing};
-use crate::paths::{from_bytes, parents};
+use crate::paths::{from_bytes, is_directory, parents};
 use crate::private_index::{PrivateIndex, joined};
-use crate::raw_diff::Entry;
 use crate::submodules::Submodule;
 use crate::threads::finish;
+use crate::tree::{Mode, TrackedFile};
 use crate::walk::{self, Special};
 use crate::{WorkspaceError, words};
 
 /// How many files a warning names.
 const NAMED: usize = 8;
-
-/// Mode of an entry that means a commit of another repository.
-const GITLINK: &[u8] = b"160000";
 
 /// Everything in a working tree that is not ignored.
 #[derive(Debug)]
@@ -53,8 +50,7 @@ pub(crate) struct Source<'a> {
     pub(crate) worktrees: &'a Path,
     /// What to do about special files in places that git reads.
     pub(crate) special: Special,
-    /// The files that no index lists. They are rarely needed.
-    pub(crate) head: &'a (dyn Fn() -> Result<Commit, WorkspaceError> + Sync),
+    /// Where no index can be used, one is made from this commit. Its submodules are known.
     pub(crate) base: &'a Commit,
     pub(crate) nested: Nested,
 }
@@ -62,7 +58,7 @@ pub(crate) struct Source<'a> {
 impl Source<'_> {
     /// Takes the snapshot.
     pub(crate) fn snapshot(&self) -> Result<Snapshot, WorkspaceError> {
-        let special = walk::prepare_for_git(self.git.directory(), self.special)?;
+        let special = walk::prepare_for_git(&self.git.directory, self.special)?;
         match self.fill(self.begin()?, &special, Manner::Strict) {
             // A damaged index, files that came and went while git looked, or some that it does not take: once more, trusting
             // only HEAD.
@@ -86,13 +82,13 @@ impl Source<'_> {
         if is_sparse(self.git)? {
             // Without the flags in the old index, the files it leaves out would count as deleted.
             return Err(WorkspaceError::Broken {
-                path: self.git.directory().to_path_buf(),
+                path: self.git.directory.to_path_buf(),
                 what: "its index is gone, and it is a sparse checkout; `git reset` there makes a new one"
                     .to_owned(),
             });
         }
         let index = PrivateIndex::empty(self.git, self.git_dir)?;
-        index.git().command("read-tree").arg((self.head)()?.as_str()).run()?;
+        index.git.command("read-tree").arg(self.base.as_str()).run()?;
         Ok(index)
     }
 
@@ -110,7 +106,7 @@ impl Source<'_> {
             (Entries::of(&index), finish(listing).transpose())
         });
         let mut entries = entries?;
-        let hints = listing?.map(|listing| listing.hints(self.git.directory(), &entries.tracked));
+        let hints = listing?.map(|listing| listing.hints(&self.git.directory, &entries.tracked));
         let Hints { tracked, untracked, left_out, unmerged } = hints.unwrap_or_default();
         let mut dropped = embedded::ignored(self.git, untracked.iter().map(Vec::as_slice))?;
         dropped.extend(untracked.intersection(&entries.gitlinks).cloned());
@@ -157,8 +153,7 @@ impl Source<'_> {
         for path in submodules {
             let Some(inner) = Submodule::at(self.git, path) else { continue };
             if let Head::Commit(head) = inner.head() {
-                let hash = head.as_str().as_bytes().to_vec();
-                gitlinks.push((path, Entry { mode: GITLINK.to_vec(), hash }));
+                gitlinks.push((path, TrackedFile { mode: Mode::Submodule, id: head.to_string() }));
             }
             if inner.is_dirty(self.git_dir)? {
                 dirty.insert(path.clone());
@@ -192,7 +187,7 @@ impl Source<'_> {
     /// The repositories inside the working tree. In a checkout, the directory of one that is no submodule would be empty.
     fn repositories(&self, entries: &Entries) -> Result<Repositories, WorkspaceError> {
         let mut found = Repositories::default();
-        let place = |path: &[u8]| self.git.directory().join(from_bytes(path));
+        let place = |path: &[u8]| self.git.directory.join(from_bytes(path));
         // Git does not list a directory whose name is that of a file in the index.
         let in_place_of_files: BTreeSet<Vec<u8>> =
             entries.perhaps_replaced().filter(|path| is_directory(&place(path))).cloned().collect();
@@ -234,10 +229,6 @@ enum Manner {
     Lenient,
 }
 
-fn is_directory(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir())
-}
-
 /// Names FIFOs and the like that the work would have held.
 fn special_warning(special: &BTreeSet<Vec<u8>>) -> Option<String> {
     let names: Vec<String> = special.iter().map(|path| shown(path)).collect();
@@ -264,15 +255,14 @@ impl Entries {
     /// in no entry.
     fn of(index: &PrivateIndex) -> Result<Self, WorkspaceError> {
         let everything = ["-v", "--stage", "--modified", "--others", "--exclude-standard", "-z"];
-        let listing = index.git().command("ls-files").args(everything).run()?;
+        let listing = index.git.command("ls-files").args(everything).run()?;
         let mut entries = Self::default();
         for line in records(&listing) {
             if let Some(path) = line.strip_prefix(b"? ") {
                 entries.untracked.insert(path);
                 continue;
             }
-            let Some(tab) = line.iter().position(|byte| *byte == b'\t') else { continue };
-            let (about, path) = (&line[..tab], &line[tab + 1..]);
+            let Some((about, path)) = about_and_path(line) else { continue };
             let tag = about.first().copied().unwrap_or_default();
             if tag.is_ascii_lowercase() {
                 entries.assumed.push(path.to_vec());
@@ -286,7 +276,7 @@ impl Entries {
             if !about.ends_with(b" 0") {
                 entries.unmerged.insert(path.to_vec());
             }
-            if about.get(2..8) == Some(GITLINK) {
+            if about.get(2..8) == Some(Mode::Submodule.as_git()) {
                 entries.gitlinks.insert(path.to_vec());
             }
             entries.tracked.insert(path.to_vec());
@@ -334,7 +324,7 @@ fn add_all_but(
     let mut patterns = vec![b":/".to_vec()];
     patterns.extend(apart.iter().map(|path| [b":(top,exclude,literal)", path.as_slice()].concat()));
     let lenient = (manner == Manner::Lenient).then_some("--ignore-errors");
-    let add = index.git().command("add").args(["--all", "--sparse"]).args(lenient);
+    let add = index.git.command("add").args(["--all", "--sparse"]).args(lenient);
     let add = match patterns.len() {
         1 => add,
         _ => add
@@ -349,7 +339,7 @@ fn add_all_but(
         return Ok(None);
     }
     let left =
-        index.git().command("ls-files").args(["--others", "--modified", "--exclude-standard", "-z"]).run()?;
+        index.git.command("ls-files").args(["--others", "--modified", "--exclude-standard", "-z"]).run()?;
     let is_meant =
         |path: &&[u8]| !apart.contains(*path) && !is_below(path, &[apart]) && !path.ends_with(b"/");
     let names: Vec<String> = records(&left).filter(is_meant).map(shown).collect();

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use towline_core::Commit;
 
 use crate::git::{records, shown};
-use crate::merge::current_branch;
+use crate::raw_diff::{Changed, Changes, tree_entries};
 use crate::removal::OUR_BRANCHES;
+use crate::tree::Files;
 use crate::{Repository, WorkspaceError};
 
 /// The work of one goal.
@@ -33,21 +34,13 @@ pub enum Standing {
     Unclear,
 }
 
-/// What a commit changes: each path with what it has before and after.
-type FileChanges = Vec<(Vec<u8>, Vec<u8>, Vec<u8>)>;
-/// What is at each path of a commit.
-type FileIds = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// A file that is not there, as git writes it.
-const NOTHING: u8 = b'0';
-
 impl Repository {
     /// How far the work of each goal is merged, in their order. This is the user's repository.
     pub fn standings(&self, goals: &[GoalWork]) -> Result<Vec<Standing>, WorkspaceError> {
         let (ours, users) = self.branches()?;
         let missing = self.missing_candidates(goals)?;
         let unnamed = self.unnamed(goals, &missing, &users)?;
-        let tips = if unnamed.is_empty() { Vec::new() } else { self.tips()? };
+        let tips = if unnamed.is_empty() { Vec::new() } else { self.files_of_tips()? };
         let changes = self.changes(goals, &unnamed)?;
         Ok(goals
             .iter()
@@ -56,7 +49,7 @@ impl Repository {
                 if was_moved || missing.contains(goal.candidate.as_str()) {
                     Standing::Unclear
                 } else if unnamed.contains(goal.candidate.as_str()) {
-                    compared(changes.get(goal.candidate.as_str()).map_or(&[], Vec::as_slice), &tips)
+                    compared(changes.get(goal.candidate.as_str()).unwrap_or(&Changes::new()), &tips)
                 } else {
                     Standing::Merged
                 }
@@ -83,9 +76,8 @@ impl Repository {
 
     /// Bases and candidates that are not in the repository.
     fn missing_candidates(&self, goals: &[GoalWork]) -> Result<BTreeSet<String>, WorkspaceError> {
-        let lines: String = goals.iter().map(|goal| format!("{}\n{}\n", goal.candidate, goal.base)).collect();
-        let looked = self.git().command("cat-file").arg("--batch-check").input(lines.into_bytes()).line()?;
-        let gone: BTreeSet<&str> = looked.lines().filter_map(|line| line.strip_suffix(" missing")).collect();
+        let commits = goals.iter().flat_map(|goal| [goal.candidate.as_str(), goal.base.as_str()]);
+        let gone = self.git().missing(commits)?;
         let is_gone =
             |goal: &&GoalWork| gone.contains(goal.candidate.as_str()) || gone.contains(goal.base.as_str());
         Ok(goals.iter().filter(is_gone).map(|goal| goal.candidate.to_string()).collect())
@@ -98,33 +90,24 @@ impl Repository {
         missing: &BTreeSet<String>,
         users: &[String],
     ) -> Result<BTreeSet<String>, WorkspaceError> {
-        let candidates: BTreeSet<&str> = goals.iter().map(|goal| goal.candidate.as_str()).collect();
-        let wanted = candidates.iter().filter(|candidate| !missing.contains(**candidate));
-        let wanted = wanted.map(|candidate| format!("{candidate}\n"));
-        if candidates.iter().all(|candidate| missing.contains(*candidate)) {
+        let candidates = goals.iter().map(|goal| goal.candidate.as_str());
+        let candidates: BTreeSet<&str> = candidates.filter(|commit| !missing.contains(*commit)).collect();
+        if candidates.is_empty() {
             return Ok(BTreeSet::new());
         }
+        let wanted = candidates.iter().map(|candidate| format!("{candidate}\n"));
         let lines: String = wanted.chain(users.iter().map(|commit| format!("^{commit}\n"))).collect();
         let list = self.git().command("rev-list").arg("--stdin").input(lines.into_bytes()).line()?;
         Ok(list.lines().filter(|commit| candidates.contains(commit)).map(str::to_owned).collect())
     }
 
     /// The files of the branch that the user is on, and of the one that it follows.
-    fn tips(&self) -> Result<Vec<FileIds>, WorkspaceError> {
-        let Some(branch) = current_branch(self)?.map(|branch| format!("refs/heads/{branch}")) else {
-            return Ok(Vec::new());
+    fn files_of_tips(&self) -> Result<Vec<Files>, WorkspaceError> {
+        let files = |at: Commit| {
+            let list = self.git().command("ls-tree").args(["-r", "-z", at.as_str()]).run()?;
+            Ok(tree_entries(&list).collect())
         };
-        let followed = self.git().command("for-each-ref").args(["--format=%(upstream)", &branch]).line()?;
-        let names = [branch, followed];
-        let names = names.iter().filter(|name| !name.is_empty() && !name.starts_with(OUR_BRANCHES));
-        let mut tips = Vec::new();
-        for name in names {
-            if let Some(at) = self.find_commit(name)? {
-                let list = self.git().command("ls-tree").args(["-r", "-z", at.as_str()]).run()?;
-                tips.push(records(&list).filter_map(file_of).collect());
-            }
-        }
-        Ok(tips)
+        self.tips()?.into_iter().map(files).collect()
     }
 
     /// What each of these candidates changes.
@@ -132,7 +115,7 @@ impl Repository {
         &self,
         goals: &[GoalWork],
         wanted: &BTreeSet<String>,
-    ) -> Result<BTreeMap<String, FileChanges>, WorkspaceError> {
+    ) -> Result<BTreeMap<String, Changes>, WorkspaceError> {
         let goals = goals.iter().filter(|goal| wanted.contains(goal.candidate.as_str()));
         let lines: String = goals.map(|goal| format!("{} {}\n", goal.candidate, goal.base)).collect();
         if lines.is_empty() {
@@ -141,19 +124,15 @@ impl Repository {
         let git = self.git();
         let diff = git.command("diff-tree").args(["--stdin", "-r", "-z", "--no-renames"]);
         let output = diff.input(lines.into_bytes()).run()?;
-        let mut changes: BTreeMap<String, FileChanges> = BTreeMap::new();
+        let mut changes: BTreeMap<String, Changes> = BTreeMap::new();
         let (mut of, mut records) = (String::new(), records(&output));
         while let Some(record) = records.next() {
             match record.strip_prefix(b":") {
                 None => of = shown(record).trim().to_owned(),
                 Some(about) => {
                     let path = records.next().unwrap_or_default().to_vec();
-                    let parts: Vec<&[u8]> = about.split(|byte| *byte == b' ').collect();
-                    if let [old_mode, new_mode, old, new, ..] = parts.as_slice() {
-                        let side = |mode: &[u8], id: &[u8]| [mode, id].join(&b' ');
-                        let change = (path, side(old_mode, old), side(new_mode, new));
-                        changes.entry(of.clone()).or_default().push(change);
-                    }
+                    let changed = Changed::read(about).map(|changed| (path, changed));
+                    changes.entry(of.clone()).or_default().extend(changed);
                 }
             }
         }
@@ -161,24 +140,13 @@ impl Repository {
     }
 }
 
-/// A line of `ls-tree`: what is at which path.
-fn file_of(record: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
-    let tab = record.iter().position(|byte| *byte == b'\t')?;
-    let mut parts = record[..tab].split(|byte| *byte == b' ');
-    let (mode, id) = (parts.next()?, parts.nth(1)?);
-    Some((record[tab + 1..].to_vec(), [mode, id].join(&b' ')))
-}
-
 /// Whether one of the tips has all changes, or all of them lack one.
-fn compared(changes: &[(Vec<u8>, Vec<u8>, Vec<u8>)], tips: &[FileIds]) -> Standing {
-    let is_nothing = |side: &[u8]| side.iter().all(|byte| *byte == NOTHING || *byte == b' ');
-    let has = |tip: &FileIds, path: &[u8], side: &[u8]| match tip.get(path) {
-        Some(there) => there == side,
-        None => is_nothing(side),
-    };
-    if tips.iter().any(|tip| changes.iter().all(|(path, _, new)| has(tip, path, new))) {
+fn compared(changes: &Changes, tips: &[Files]) -> Standing {
+    let has_after = |tip: &Files| changes.iter().all(|(path, now)| tip.get(path) == now.after.as_ref());
+    let has_before = |tip: &Files| changes.iter().any(|(path, now)| tip.get(path) == now.before.as_ref());
+    if tips.iter().any(has_after) {
         Standing::Merged
-    } else if tips.iter().all(|tip| changes.iter().any(|(path, old, _)| has(tip, path, old))) {
+    } else if tips.iter().all(has_before) {
         Standing::Unmerged
     } else {
         Standing::Unclear

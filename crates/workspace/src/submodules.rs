@@ -4,14 +4,14 @@
 //! Used by `snapshot`, which warns about it, and by `removal`, which leaves such workspaces alone. Nothing is changed
 //! here, and no git command uses a submodule's repository as its git directory: it is an agent's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
 use crate::agent_head::{Head, head_of};
-use crate::git::{Git, records, shown};
+use crate::git::{Git, shown};
 use crate::git_dir::alternates_of;
 use crate::paths::from_bytes;
 use crate::private_index::PrivateIndex;
@@ -25,17 +25,16 @@ const LONGEST_CHAIN: usize = 5;
 impl Workspace {
     /// The submodules that have changes in no commit of theirs, or commits that none of their remotes has.
     pub(crate) fn submodules_with_work(&self) -> Result<Vec<String>, WorkspaceError> {
-        let git = self.repository().git().with_work_tree(self.path());
+        let git = self.repository.git().with_work_tree(self.path());
         let declared = embedded::submodules(&git, self.base())?;
         if declared.is_empty() {
             return Ok(Vec::new());
         }
-        let base = git.command("ls-tree").args(["-r", "-z", self.base().as_str()]).run()?;
-        let pinned: BTreeMap<&[u8], String> = records(&base).filter_map(pinned).collect();
+        let pinned = embedded::pinned(&git, self.base())?;
         let mut found: BTreeSet<Vec<u8>> = self.snapshot()?.dirty_submodules;
         for path in declared {
             let inner = Submodule::at(&git, &path);
-            if inner.is_some_and(|inner| inner.has_own_commits(pinned.get(path.as_slice()))) {
+            if inner.is_some_and(|inner| inner.has_own_commits(pinned.get(&path))) {
                 found.insert(path);
             }
         }
@@ -43,16 +42,9 @@ impl Workspace {
     }
 }
 
-/// Reads a line like `160000 commit <hash><tab>path`.
-fn pinned(line: &[u8]) -> Option<(&[u8], String)> {
-    let tab = line.iter().position(|byte| *byte == b'\t')?;
-    let hash = line[..tab].strip_prefix(b"160000 commit ")?;
-    Some((&line[tab + 1..], shown(hash)))
-}
-
 fn changed_files(index: &PrivateIndex, head: &Commit) -> Result<Vec<u8>, WorkspaceError> {
-    index.git().command("read-tree").arg(head.as_str()).run()?;
-    index.git().command("ls-files").args(["--modified", "--others", "--exclude-standard", "-z"]).run()
+    index.git.command("read-tree").arg(head.as_str()).run()?;
+    index.git.command("ls-files").args(["--modified", "--others", "--exclude-standard", "-z"]).run()
 }
 
 /// The repository of a submodule that is filled.
@@ -66,7 +58,7 @@ pub(crate) struct Submodule {
 impl Submodule {
     /// The one in a directory of `top`, if it is filled.
     pub(crate) fn at(top: &Git, path: &[u8]) -> Option<Self> {
-        let place = top.directory().join(from_bytes(path));
+        let place = top.directory.join(from_bytes(path));
         fs::symlink_metadata(place.join(".git")).ok()?;
         let mut directories = walk::directories_of(&place.join(".git")).into_iter();
         let git_dir = directories.next()?;

@@ -2,11 +2,11 @@
 //! stranger. Every object is hashed on the way, so none can pass for another.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
 
-use crate::git::{borrowed_path, quoted_path};
+use crate::git::{GitCommand, borrowed_path, quoted_path};
 use crate::git_dir::{ObjectFormat, alternates_of};
 use crate::paths::remove_tree;
 use crate::stored::first_missing;
@@ -55,38 +55,37 @@ impl Repository {
     }
 
     fn take_in(&self, head: &Commit, base: &Commit, clone: Option<&Path>) -> Result<(), WorkspaceError> {
-        let incoming = self.git_dir().join("incoming");
-        remove_tree(&incoming)?;
-        fs::create_dir(&incoming).map_err(WorkspaceError::io("create", &incoming))?;
-        let taken = self.pack_and_index(head, base, clone, &incoming);
+        let revisions = format!("{head}\n^{base}\n").into_bytes();
+        let git = self.git().borrowing(clone.map(Path::to_path_buf));
+        let pack = git.command("pack-objects").arg("--no-reuse-delta").input(revisions);
+        let incoming = self.git_dir.join("incoming");
+        let taken = self.pack_and_check(&incoming, pack, "--strict").and_then(|[pack, index]| {
+            let name = pack.file_stem().unwrap_or_default();
+            let target = self.git_dir.join("objects/pack").join(name);
+            for (from, end) in [(&pack, "pack"), (&index, "idx")] {
+                let to = target.with_extension(end);
+                fs::rename(from, &to).map_err(WorkspaceError::io("write", &to))?;
+            }
+            Ok(())
+        });
         remove_tree(&incoming)?;
         taken
     }
 
-    fn pack_and_index(
+    /// Packs what the command asks for into a new folder, and has git look at every object in it. Gives the pack and its index.
+    pub(crate) fn pack_and_check(
         &self,
-        head: &Commit,
-        base: &Commit,
-        clone: Option<&Path>,
-        incoming: &Path,
-    ) -> Result<(), WorkspaceError> {
-        let revisions = format!("{head}\n^{base}\n").into_bytes();
-        let git = self.git().borrowing(clone.map(Path::to_path_buf));
-        let name = git
-            .command("pack-objects")
-            .args(["--revs", "--quiet", "--no-reuse-delta"])
-            .arg(incoming.join("agent"))
-            .input(revisions)
-            .line()?;
-        let pack = incoming.join(format!("agent-{name}.pack"));
-        let index = incoming.join("checked.idx");
-        self.git().command("index-pack").args(["--strict", "-o"]).arg(&index).arg(&pack).run()?;
-        let target = self.git_dir().join("objects/pack");
-        for (from, end) in [(&pack, "pack"), (&index, "idx")] {
-            let to = target.join(format!("pack-{name}.{end}"));
-            fs::rename(from, &to).map_err(WorkspaceError::io("write", &to))?;
-        }
-        Ok(())
+        folder: &Path,
+        pack: GitCommand<'_>,
+        check: &str,
+    ) -> Result<[PathBuf; 2], WorkspaceError> {
+        remove_tree(folder)?;
+        fs::create_dir(folder).map_err(WorkspaceError::io("create", folder))?;
+        let name = pack.args(["--revs", "--quiet"]).arg(folder.join("pack")).line()?;
+        let [pack, index] =
+            [format!("pack-{name}.pack"), "checked.idx".to_owned()].map(|name| folder.join(name));
+        self.git().command("index-pack").args([check, "-o"]).arg(&index).arg(&pack).run()?;
+        Ok([pack, index])
     }
 
     /// Whether everything that the commits hold is in our own repository itself; what is not, if not.
@@ -94,7 +93,7 @@ impl Repository {
         let walk = ["--objects", head.as_str(), "--not", base.as_str()];
         match self.git().command("rev-list").args(walk).line() {
             Ok(listing) => {
-                let missing = first_missing(&self.git_dir().join("objects"), listing.lines())?;
+                let missing = first_missing(&self.git_dir.join("objects"), listing.lines())?;
                 Ok(missing.map_or(Ok(()), |object| Err(object.to_owned())))
             }
             Err(WorkspaceError::Git { detail, .. }) => Ok(Err(detail)),
@@ -121,8 +120,9 @@ impl Repository {
                 "refs/remotes",
                 "refs/tags",
             ]);
-            let names = names.line()?.lines().map(str::to_owned).collect::<Vec<_>>();
-            Ok::<_, WorkspaceError>(names.into_iter().filter(|name| !name.starts_with("towline/")).collect())
+            let names = names.line()?;
+            let names = names.lines().filter(|name| !name.starts_with("towline/"));
+            Ok::<_, WorkspaceError>(names.map(str::to_owned).collect())
         };
         let mut names: Vec<String> = list(&[base])?;
         // What the user has merged of the goal before is no news.

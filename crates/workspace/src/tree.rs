@@ -10,9 +10,9 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use towline_core::{Commit, hexadecimal};
 
-use crate::git::{Git, records, shown};
+use crate::git::{Git, about_and_path, records, shown};
 use crate::git_dir::ObjectFormat;
-use crate::{Repository, WorkspaceError, raw_diff};
+use crate::{Repository, WorkspaceError};
 
 /// A file, symlink or submodule of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,16 +31,33 @@ pub(crate) enum Mode {
     Submodule,
 }
 
+impl Mode {
+    /// Reads what git writes; none for a directory, and for nothing.
+    fn read(mode: &[u8]) -> Option<Self> {
+        match mode {
+            b"000000" | b"040000" | b"40000" => None,
+            b"100755" => Some(Self::Executable),
+            b"120000" => Some(Self::Symlink),
+            b"160000" => Some(Self::Submodule),
+            _ => Some(Self::File),
+        }
+    }
+
+    /// As git writes it.
+    pub(crate) const fn as_git(self) -> &'static [u8] {
+        match self {
+            Self::File => b"100644",
+            Self::Executable => b"100755",
+            Self::Symlink => b"120000",
+            Self::Submodule => b"160000",
+        }
+    }
+}
+
 impl TrackedFile {
-    /// As git prints it.
-    pub(crate) fn as_raw(&self) -> raw_diff::Entry {
-        let mode: &[u8] = match self.mode {
-            Mode::File => b"100644",
-            Mode::Executable => b"100755",
-            Mode::Symlink => b"120000",
-            Mode::Submodule => b"160000",
-        };
-        raw_diff::Entry { mode: mode.to_vec(), hash: self.id.clone().into_bytes() }
+    /// Reads what git prints; none for a directory, and for nothing.
+    pub(crate) fn read(mode: &[u8], id: &[u8]) -> Option<Self> {
+        Mode::read(mode).map(|mode| Self { mode, id: shown(id) })
     }
 }
 
@@ -54,7 +71,7 @@ impl Repository {
     /// All files of a commit. Fails when an object on the way does not hash to its id. What was proven once holds for good:
     /// it follows from the commit's id.
     pub(crate) fn files_of(&self, commit: &Commit) -> Result<Arc<Files>, WorkspaceError> {
-        let known = || self.proven_files().lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.proven.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(files) = known().get(commit.as_str()) {
             return Ok(Arc::clone(files));
         }
@@ -66,7 +83,7 @@ impl Repository {
 
 /// An object that does not hash to its id, or is missing.
 pub(crate) fn damaged(git: &Git, id: &str) -> WorkspaceError {
-    WorkspaceError::Damaged { object: id.to_owned(), root: git.directory().to_path_buf() }
+    WorkspaceError::Damaged { object: id.to_owned(), root: git.directory.to_path_buf() }
 }
 
 /// All files of a commit, by objects that hash to their ids.
@@ -74,7 +91,10 @@ pub(crate) fn prove_files(git: &Git, commit: &Commit) -> Result<Files, Workspace
     let format = ObjectFormat::of_id(commit.as_str());
     let listing = git.command("ls-tree").args(["-r", "-d", "-z", "--full-tree", commit.as_str()]);
     // Only selects which objects to ask for; what they hold is proven below.
-    let trees: BTreeSet<String> = records(&listing.run()?).filter_map(tree_id).collect();
+    let listing = listing.run()?;
+    let abouts = records(&listing).filter_map(about_and_path).map(|(about, _)| about);
+    let trees: BTreeSet<String> =
+        abouts.filter_map(|about| about.strip_prefix(b"040000 tree ")).map(shown).collect();
     let root = format!("{commit}^{{tree}}");
     let wanted = [commit.as_str(), &root].into_iter().chain(trees.iter().map(String::as_str));
     let objects = read_proven(git, wanted, format)?;
@@ -92,17 +112,10 @@ pub(crate) fn prove_files(git: &Git, commit: &Commit) -> Result<Files, Workspace
         let entries = read_tree(tree, format).ok_or_else(|| damaged(&id))?;
         for InTree { mode, name, id } in entries {
             let path = [prefix.as_slice(), name].concat();
-            let mode = match mode {
-                b"40000" => {
-                    pending.push(([path.as_slice(), b"/"].concat(), id));
-                    continue;
-                }
-                b"100755" => Mode::Executable,
-                b"120000" => Mode::Symlink,
-                b"160000" => Mode::Submodule,
-                _ => Mode::File,
-            };
-            files.insert(path, TrackedFile { mode, id });
+            match Mode::read(mode) {
+                Some(mode) => drop(files.insert(path, TrackedFile { mode, id })),
+                None => pending.push(([path.as_slice(), b"/"].concat(), id)),
+            }
         }
     }
     Ok(files)
@@ -135,12 +148,6 @@ pub(crate) fn read_proven<'a>(
         }
     }
     Ok(objects)
-}
-
-/// Reads a line like `040000 tree <hash><tab>path`.
-fn tree_id(line: &[u8]) -> Option<String> {
-    let tab = line.iter().position(|byte| *byte == b'\t')?;
-    line[..tab].strip_prefix(b"040000 tree ").map(shown)
 }
 
 /// An entry of a tree object.

@@ -18,11 +18,11 @@ use crate::compare::{Comparison, Found, is_barred};
 use crate::copy::CopyPlan;
 use crate::git::shown;
 use crate::marks::CHECKOUT;
-use crate::paths::{from_bytes, place_of, remove_tree};
+use crate::paths::{from_bytes, is_directory, place_of, remove_tree};
 use crate::private_clone::On;
 use crate::threads::finish;
 use crate::warm::{aside_of, directories_for, forget_warm, leave_warm};
-use crate::{Protect, Repository, WorkspaceError};
+use crate::{Change, Protect, Repository, WorkspaceError};
 
 /// How many places of checkouts are remembered: a goal has one, and perhaps one for its base.
 const MOST_PATHS: usize = 4;
@@ -37,7 +37,8 @@ const MOST_COPIED_FILES: usize = 10_000;
 pub struct Verification {
     path: PathBuf,
     commit: Commit,
-    comparison: Comparison,
+    /// What its files are to be.
+    pub(crate) comparison: Comparison,
     own: Repository,
     warnings: Vec<String>,
     /// Directories of an earlier checkout, each with a slash at its end.
@@ -52,34 +53,38 @@ pub struct Difference {
     /// Its path, relative to the top; a directory has a slash at its end.
     pub path: PathBuf,
     /// How the path differs.
-    pub kind: DifferenceKind,
+    pub kind: Change,
     /// What it holds now, as the id that git would give to it; none when it is gone or no file.
     pub now: Option<String>,
 }
 
-/// How a file differs from its commit.
+/// Which files are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DifferenceKind {
-    /// Its content, mode or type is another one.
-    Changed,
-    /// It is gone.
-    Deleted,
-    /// It was not there.
-    Added,
+pub enum Scope {
+    /// All that are tracked.
+    All,
+    Protected,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            DifferenceKind::Changed => "changed",
-            DifferenceKind::Deleted => "deleted",
-            DifferenceKind::Added => "added",
-        };
-        write!(f, "{kind}: {}", self.path.display())
+        write!(f, "{}: {}", self.kind, self.path.display())
     }
 }
 
 impl Verification {
+    fn new(own: &Repository, path: PathBuf, commit: &Commit, comparison: Comparison) -> Self {
+        Self {
+            path,
+            commit: commit.clone(),
+            comparison,
+            own: own.clone(),
+            warnings: Vec::new(),
+            warm: BTreeSet::new(),
+            open: BTreeSet::new(),
+        }
+    }
+
     /// The directory to run checks in.
     pub fn path(&self) -> &Path {
         &self.path
@@ -100,62 +105,42 @@ impl Verification {
         !self.warm.is_empty()
     }
 
-    /// All tracked files that are not as they were checked out, and files that are in a protected place without being in
-    /// the commit, but for those in the directories that are `known`, each with a slash at its end.
+    /// The tracked files in scope that are not as they were checked out, and files that are in a protected place without being
+    /// in the commit, but for those in the directories that are `known`, each with a slash at its end.
     pub fn differences(
         &self,
+        scope: Scope,
         protect: &Protect,
         known: &BTreeSet<Vec<u8>>,
     ) -> Result<Vec<Difference>, WorkspaceError> {
-        self.compared(protect, known, |_| true)
+        let asked = |path: &[u8]| scope == Scope::All || protect.covers(from_bytes(path));
+        let known = &(known | &self.warm) | &self.open;
+        let mut differences = self.comparison.tracked(&self.path, asked)?;
+        differences.extend(self.comparison.added(&self.path, protect, &known)?);
+        differences.extend(self.comparison.in_submodules(&self.own, &self.path, protect, asked)?);
+        Ok(described(differences))
     }
 
-    /// The same in a checkout of the base in which only setup has run, with the directories that it made: what setup changed,
-    /// by path, with the id of what is there now.
+    /// All differences in a checkout of the base in which only setup has run, with the directories that it made: what setup
+    /// changed, by path, with the id of what is there now.
     pub fn setup_changes(
         &self,
         protect: &Protect,
     ) -> Result<BTreeMap<String, Option<String>>, WorkspaceError> {
-        let changed = self.differences(protect, &BTreeSet::new())?.into_iter();
+        let changed = self.differences(Scope::All, protect, &BTreeSet::new())?.into_iter();
         let changed = changed.map(|changed| (shown(changed.path.as_os_str().as_bytes()), changed.now));
         let made = self.comparison.new_directories(&self.path)?.into_iter();
         Ok(changed.chain(made.map(|path| (shown(&path), None))).collect())
     }
 
-    /// The same for protected files alone.
-    pub fn protected_differences(
-        &self,
-        protect: &Protect,
-        known: &BTreeSet<Vec<u8>>,
-    ) -> Result<Vec<Difference>, WorkspaceError> {
-        self.compared(protect, known, |path| protect.covers(from_bytes(path)))
-    }
-
-    fn compared(
-        &self,
-        protect: &Protect,
-        known: &BTreeSet<Vec<u8>>,
-        asked: impl Fn(&[u8]) -> bool,
-    ) -> Result<Vec<Difference>, WorkspaceError> {
-        let known = &(known | &self.warm) | &self.open;
-        let mut differences = self.comparison.tracked(&self.path, &asked)?;
-        differences.extend(self.comparison.added(&self.path, protect, &known)?);
-        differences.extend(self.comparison.in_submodules(&self.own, &self.path, protect, &asked)?);
-        Ok(described(differences))
-    }
-
-    /// The files that were copied into the checkout from `from`, with the id of what each holds there now, but for those that
-    /// the commit has. None when it is too much to read.
+    /// The files that were copied into the checkout, with the id of what each holds in the user's checkout now, but for those
+    /// that the commit has. None when it is too much to read.
     pub fn copied(
         &self,
-        from: &Path,
         names: &[String],
     ) -> Result<Option<BTreeMap<PathBuf, Option<String>>>, WorkspaceError> {
         let mut found = BTreeMap::new();
-        let mut pending: Vec<(PathBuf, PathBuf)> = CopyPlan::new(from, names)?
-            .sources()
-            .map(|(name, source)| (name.to_owned(), source.to_owned()))
-            .collect();
+        let mut pending = CopyPlan::new(self.own.root(), names)?.items;
         let mut bytes = 0;
         while let Some((name, source)) = pending.pop() {
             let about = fs::symlink_metadata(&source).map_err(WorkspaceError::io("read", &source))?;
@@ -200,11 +185,6 @@ impl Verification {
         leave_warm(&self.own, &self.path, &self.commit)
     }
 
-    /// What its files are to be, for whoever lays warm directories into it.
-    pub(crate) fn comparison(&self) -> &Comparison {
-        &self.comparison
-    }
-
     /// The same checkout, into which these directories of an earlier one were moved.
     pub(crate) fn with_warm(self, warm: BTreeSet<Vec<u8>>) -> Self {
         Self { warm, ..self }
@@ -219,9 +199,9 @@ impl Verification {
 fn described(found: BTreeMap<Vec<u8>, Found>) -> Vec<Difference> {
     let describe = |(path, found): (Vec<u8>, Found)| {
         let (kind, now) = match found {
-            Found::Changed(now) => (DifferenceKind::Changed, now),
-            Found::Deleted => (DifferenceKind::Deleted, None),
-            Found::Added(now) => (DifferenceKind::Added, now),
+            Found::Changed(now) => (Change::Changed, now),
+            Found::Deleted => (Change::Deleted, None),
+            Found::Added(now) => (Change::Added, now),
         };
         Difference { path: from_bytes(&path).to_path_buf(), kind, now }
     };
@@ -229,21 +209,20 @@ fn described(found: BTreeMap<Vec<u8>, Found>) -> Vec<Difference> {
 }
 
 /// Makes a fresh checkout of the candidate at `path`, in the place of what an earlier call left there, compares every file
-/// with the commit, and copies the named files into it from the user's checkout `from`. Submodules are left empty; a setup
+/// with the commit, and copies the named files into it from the user's checkout. Submodules are left empty; a setup
 /// command can fill them. The repository is our own for the goal.
 pub fn verification(
     own: &Repository,
     path: &Path,
     candidate: &Commit,
     copy: &[String],
-    from: &Path,
 ) -> Result<Verification, WorkspaceError> {
     let path = place_of(path);
     if is_ours(own, &path)? {
         forget_warm(own, &path)?;
         remove_tree(&aside_of(&path))?;
     }
-    make(own, path, candidate, copy, from)
+    make(own, path, candidate, copy)
 }
 
 /// Makes the checkout, whatever lies beside it.
@@ -252,9 +231,8 @@ pub(crate) fn make(
     path: PathBuf,
     candidate: &Commit,
     copy: &[String],
-    from: &Path,
 ) -> Result<Verification, WorkspaceError> {
-    let files = CopyPlan::new(from, copy)?;
+    let files = CopyPlan::new(own.root(), copy)?;
     own.require(candidate)?;
     make_free(own, &path)?;
     let made = fill(own, &path, candidate, &files);
@@ -263,9 +241,7 @@ pub(crate) fn make(
         let _ = remove_tree(&path);
     }
     let (comparison, warnings) = made?;
-    let (commit, own) = (candidate.clone(), own.clone());
-    let (warm, open) = (BTreeSet::new(), BTreeSet::new());
-    Ok(Verification { path, commit, comparison, own, warnings, warm, open })
+    Ok(Verification { warnings, ..Verification::new(own, path, candidate, comparison) })
 }
 
 /// The checkout of the candidate that an interrupted verdict left at `path`, as it is. What is to be in it is known from the commit
@@ -276,14 +252,11 @@ pub fn reopened_verification(
     candidate: &Commit,
 ) -> Result<Option<Verification>, WorkspaceError> {
     let path = place_of(path);
-    let is_there = fs::symlink_metadata(&path).is_ok_and(|about| about.is_dir());
-    if !is_there || !is_ours(own, &path)? || own.settings().sparse.is_some() {
+    if !is_directory(&path) || !is_ours(own, &path)? || own.settings.sparse.is_some() {
         return Ok(None);
     }
-    let comparison = Comparison::of_commit(own, (*own.files_of(candidate)?).clone())?;
-    let (commit, own, warnings) = (candidate.clone(), own.clone(), Vec::new());
-    let (warm, open) = (BTreeSet::new(), BTreeSet::new());
-    Ok(Some(Verification { path, commit, comparison, own, warnings, warm, open }))
+    let comparison = Comparison::of(own, (*own.files_of(candidate)?).clone(), &own.index())?;
+    Ok(Some(Verification::new(own, path, candidate, comparison)))
 }
 
 /// Whether one of the last checkouts was made at this path.
@@ -326,7 +299,7 @@ fn fill(
     candidate: &Commit,
     files: &CopyPlan,
 ) -> Result<(Comparison, Vec<String>), WorkspaceError> {
-    let index = own.git_dir().join("verification-index");
+    let index = own.git_dir.join("verification-index");
     let (lent, tree, written) = std::thread::scope(|scope| {
         let lent = scope.spawn(|| own.lender().map(Repository::lend_to_checkout).transpose());
         let tree = scope.spawn(|| own.files_of(candidate));
@@ -338,16 +311,9 @@ fn fill(
     if let Some(lent) = lent? {
         let borrowed = [Some(own.objects()), own.lender().map(Repository::objects)];
         let borrowed = borrowed.into_iter().flatten().collect();
-        lent.write(&path.join(".git"), &On::Commit(candidate), borrowed, own.settings(), &index)?;
+        lent.write(&path.join(".git"), &On::Commit(candidate), borrowed, &own.settings, &index)?;
     }
     remove_tree(&index)?;
     let warnings = files.carry_out(path)?;
     Ok((comparison, warnings))
-}
-
-/// Removes the checkout that was left at `path`. Only for a time when nobody makes or uses one there.
-pub fn discard_verification(path: &Path) -> Result<(), WorkspaceError> {
-    let path = place_of(path);
-    remove_tree(&aside_of(&path))?;
-    remove_tree(&path)
 }

@@ -132,7 +132,7 @@ impl Walk {
     }
 
     fn entries_of(&self, directory: &Directory) -> Result<Vec<(OsString, fs::FileType)>, WorkspaceError> {
-        self.open_up(&directory.way(), READABLE)?;
+        self.open_up_by(&directory.way(), directory.path(), READABLE)?;
         self.unless_closed(present(directory.entries(), directory.path()))
     }
 
@@ -151,12 +151,17 @@ impl Walk {
 
     /// Gives the owner of an agent's directory all rights on it, unless it has the ones that are needed.
     fn open_up(&self, directory: &Path, needed: u32) -> Result<(), WorkspaceError> {
-        let Ok(about) = fs::symlink_metadata(directory) else { return Ok(()) };
+        self.open_up_by(directory, directory, needed)
+    }
+
+    /// The same through a shorter path to it; an error names the directory.
+    fn open_up_by(&self, way: &Path, directory: &Path, needed: u32) -> Result<(), WorkspaceError> {
+        let Ok(about) = fs::symlink_metadata(way) else { return Ok(()) };
         let mode = about.permissions().mode();
         if self.special == Special::Refuse || !about.is_dir() || mode & needed == needed {
             return Ok(());
         }
-        fs::set_permissions(directory, fs::Permissions::from_mode(mode | WRITABLE))
+        fs::set_permissions(way, fs::Permissions::from_mode(mode | WRITABLE))
             .map_err(WorkspaceError::io("open up", directory))
     }
 }

@@ -20,7 +20,7 @@ use towline_core::Commit;
 
 use crate::compare::{Comparison, entries, leads_through_symlink};
 use crate::marks::WARM;
-use crate::paths::{from_bytes, parents, place_of, remove_tree};
+use crate::paths::{from_bytes, is_directory, parents, place_of, remove_tree};
 use crate::tree::{Files, Mode};
 use crate::verification::make;
 use crate::{Repository, Verification, WorkspaceError};
@@ -39,20 +39,19 @@ pub fn warm_verification(
     path: &Path,
     candidate: &Commit,
     copy: &[String],
-    from: &Path,
     warm: &[String],
 ) -> Result<Verification, WorkspaceError> {
     let place = place_of(path);
     let Some(earlier) = Earlier::take(own, &place)? else {
-        return crate::verification(own, path, candidate, copy, from);
+        return crate::verification(own, path, candidate, copy);
     };
-    let made = make(own, place.clone(), candidate, copy, from)?;
-    let usable = directories_for(warm, copy, made.comparison().files());
-    let moved = earlier.move_into(&place, made.comparison(), &usable);
+    let made = make(own, place.clone(), candidate, copy)?;
+    let usable = directories_for(warm, copy, made.comparison.files());
+    let moved = earlier.move_into(&place, &made.comparison, &usable);
     remove_tree(&earlier.place)?;
     match moved {
         Ok(moved) => Ok(made.with_warm(moved)),
-        Err(_) => crate::verification(own, path, candidate, copy, from),
+        Err(_) => crate::verification(own, path, candidate, copy),
     }
 }
 
@@ -121,7 +120,7 @@ impl Earlier {
     fn take(own: &Repository, path: &Path) -> Result<Option<Self>, WorkspaceError> {
         let Some(commit) = left_at(own, path)? else { return Ok(None) };
         forget_warm(own, path)?;
-        if !fs::symlink_metadata(path).is_ok_and(|about| about.is_dir()) {
+        if !is_directory(path) {
             return Ok(None);
         }
         let Ok(files) = own.files_of(&commit) else { return Ok(None) };
@@ -190,7 +189,6 @@ impl Earlier {
     fn move_directory(&self, top: &Path, files: &Files, name: &Path) -> Result<bool, WorkspaceError> {
         let path = name.as_os_str().as_bytes();
         let (before, now) = (self.place.join(name), top.join(name));
-        let is_directory = |place: &Path| fs::symlink_metadata(place).is_ok_and(|about| about.is_dir());
         let is_plain = is_directory(&before)
             && !leads_through_symlink(&self.place, path)
             && !leads_through_symlink(top, path)

@@ -4,7 +4,6 @@
 //! files belong to the agent: they are read as hostile input and never written here.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use towline_core::Commit;
@@ -13,7 +12,7 @@ use crate::agent_head::{Head, head_of};
 use crate::compare::{Comparison, Found};
 use crate::embedded::Nested;
 use crate::git::shown;
-use crate::paths::{is_there, place_of};
+use crate::paths::{is_directory, is_there, place_of};
 use crate::snapshot::{Snapshot, Source};
 use crate::walk::Special;
 use crate::{Protect, Repository, Stop, WorkspaceError};
@@ -31,7 +30,7 @@ pub(crate) struct Parent {
 #[derive(Debug, Clone)]
 pub struct Workspace {
     /// Our own, with the base and the candidates.
-    repository: Repository,
+    pub(crate) repository: Repository,
     goal: String,
     /// None when the directory is the user's own.
     branch: Option<String>,
@@ -119,10 +118,6 @@ impl Workspace {
         &self.warnings
     }
 
-    pub(crate) fn repository(&self) -> &Repository {
-        &self.repository
-    }
-
     /// What new work is on top of.
     pub(crate) fn parent(&self) -> Result<Parent, WorkspaceError> {
         let (commit, warnings) = match self.agents_head()? {
@@ -148,7 +143,7 @@ impl Workspace {
             return Ok((self.head_in_place()?, None));
         }
         let git_dir = self.path.join(".git");
-        if !fs::symlink_metadata(&git_dir).is_ok_and(|about| about.is_dir()) {
+        if !is_directory(&git_dir) {
             return Ok((Head::Unreadable, None));
         }
         Ok((head_of(&git_dir, &git_dir), Some(git_dir.join("objects"))))
@@ -215,10 +210,9 @@ impl Workspace {
     pub(crate) fn snapshot(&self) -> Result<Snapshot, WorkspaceError> {
         let source = Source {
             git: &self.repository.git().with_work_tree(&self.path).with_attributes_of(self.base.as_str()),
-            git_dir: self.repository.git_dir(),
+            git_dir: &self.repository.git_dir,
             hints: self.agents_index(),
             worktrees: &self.worktree_records(),
-            head: &|| Ok(self.base.clone()),
             base: &self.base,
             nested: Nested::AsFiles,
             special: if self.is_in_place() { Special::Refuse } else { Special::Remove },

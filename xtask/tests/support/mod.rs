@@ -21,7 +21,7 @@ done
 "#;
 
 /// The programs of the system that the tests start.
-const SYSTEM: [&str; 3] = ["git-lfs", "go", "make"];
+const SYSTEM: [&str; 5] = ["curl", "git-lfs", "go", "jq", "make"];
 
 /// A machine with the programs in `bin` and an empty target folder.
 pub(crate) struct Machine {

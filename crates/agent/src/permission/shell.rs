@@ -3,7 +3,8 @@
 //! It does not parse the shell's whole language. It finds the usual forms, such as `cd x && rm y`, `sudo rm y` and `sh -c 'rm y'`,
 //! with or without quotes. A command can be hidden from it on purpose, so `deny` is a guard rail and not a jail.
 
-use std::iter;
+use std::iter::Peekable;
+use std::str::Chars;
 
 /// Characters that join commands or embed one: no pattern covers such a line as a whole.
 pub(super) const JOINTS: [char; 9] = [';', '&', '|', '\n', '`', '$', '<', '>', '('];
@@ -15,10 +16,14 @@ const ENDS: [char; 7] = [';', '&', '|', '\n', '`', '(', ')'];
 const KEYWORDS: [&str; 9] = ["!", "{", "if", "then", "elif", "else", "while", "until", "do"];
 
 /// Programs that run the command in their arguments.
-const RUNNERS: [&str; 20] = [
-    "builtin", "command", "doas", "env", "eval", "exec", "flock", "ionice", "nice", "nohup", "parallel",
-    "setsid", "stdbuf", "strace", "sudo", "taskset", "time", "timeout", "watch", "xargs",
+const RUNNERS: [&str; 30] = [
+    "builtin", "busybox", "chroot", "chrt", "command", "doas", "env", "eval", "exec", "flock", "ionice",
+    "nice", "nohup", "nsenter", "parallel", "pkexec", "runuser", "script", "setsid", "stdbuf", "strace",
+    "sudo", "taskset", "time", "timeout", "toybox", "trap", "unshare", "watch", "xargs",
 ];
+
+/// The runners whose first argument is a file, a directory or the like, with the command behind it.
+const RUNNERS_IN: [&str; 3] = ["chroot", "flock", "script"];
 
 /// Programs that run the script after `-c`.
 const SHELLS: [&str; 6] = ["bash", "dash", "ksh", "sh", "su", "zsh"];
@@ -38,10 +43,83 @@ pub(super) fn may_run(line: &str, is_match: &dyn Fn(&str) -> bool) -> bool {
     is_match(line.trim()) || script_may_run(line, DEEPEST, is_match)
 }
 
+/// Whether a prefix of the line hardly limits what it runs: it begins with an assignment or with something that runs
+/// another command.
+pub(super) fn begins_with_a_runner(line: &str) -> bool {
+    let commands = simple_commands(line);
+    let Some(command) = commands.first().filter(|command| !command.words.is_empty()) else { return false };
+    let (word, program) = (&*command.words[0].text, command.program(0));
+    let runs_others = RUNNERS.contains(&program) || SHELLS.contains(&program) || program == "find";
+    runs_others || KEYWORDS.contains(&word) || is_assignment(word)
+}
+
 /// Splits the script both at joints outside quotes and at all joints, since quoted text may be a script for another program.
+/// Each time with its redirections and without them: they may come before the program.
 fn script_may_run(script: &str, depth: usize, is_match: &dyn Fn(&str) -> bool) -> bool {
-    let mut parts = iter::once(script).chain(script.split(JOINTS).map(trimmed));
+    let [bare, bare_in_quotes] =
+        [Quotes::Respected, Quotes::Ignored].map(|quotes| undirected(script, quotes));
+    let mut parts = [script, &bare].into_iter().chain([script, &bare_in_quotes].into_iter().flat_map(pieces));
     parts.any(|part| simple_commands(part).iter().any(|command| command.may_run(depth, is_match)))
+}
+
+fn pieces(script: &str) -> impl Iterator<Item = &str> {
+    script.split(JOINTS).map(trimmed)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quotes {
+    Respected,
+    Ignored,
+}
+
+/// The script without redirections such as `2>&1`, `> file` and `<<< word`. The `&` of `&>` stays: some shells end a command there.
+fn undirected(script: &str, quotes: Quotes) -> String {
+    let mut left = String::with_capacity(script.len());
+    let mut chars = script.chars().peekable();
+    let mut quote = None;
+    while let Some(c) = chars.next() {
+        if quote.is_none() && matches!(c, '<' | '>') {
+            // The number or the variable of the descriptor.
+            let word = left.rfind(|c: char| c.is_whitespace() || ENDS.contains(&c)).map_or(0, |end| end + 1);
+            let descriptor = left[word..].trim_start_matches('{').trim_end_matches('}');
+            if descriptor.len() + 2 == left.len() - word || descriptor.chars().all(|c| c.is_ascii_digit()) {
+                left.truncate(word);
+            }
+            while chars.next_if(|c| matches!(c, '<' | '>')).is_some() {}
+            chars.next_if(|c| matches!(c, '&' | '|'));
+            skip_word(&mut chars, quotes);
+            left.push(' ');
+            continue;
+        }
+        left.push(c);
+        follow_quote(c, &mut quote, quotes);
+        if c == '\\' && quote != Some('\'') {
+            left.extend(chars.next());
+        }
+    }
+    left
+}
+
+/// Skips blanks and the word behind them.
+fn skip_word(chars: &mut Peekable<Chars<'_>>, quotes: Quotes) {
+    while chars.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
+    let mut quote = None;
+    while let Some(c) = chars
+        .next_if(|c| quote.is_some() || !(c.is_whitespace() || ENDS.contains(c) || matches!(c, '<' | '>')))
+    {
+        follow_quote(c, &mut quote, quotes);
+        if c == '\\' && quote != Some('\'') {
+            chars.next();
+        }
+    }
+}
+
+fn follow_quote(c: char, quote: &mut Option<char>, quotes: Quotes) {
+    match c {
+        '\'' | '"' if quotes == Quotes::Respected && quote.is_none() => *quote = Some(c),
+        _ if *quote == Some(c) => *quote = None,
+        _ => {}
+    }
 }
 
 /// A program and its arguments, with whatever comes before them.
@@ -124,7 +202,7 @@ impl SimpleCommand<'_> {
         let text = |at: usize| self.words[at].text.as_str();
         match self.program(at) {
             "find" => behind.skip(1).filter(|at| FIND_ACTIONS.contains(&text(at - 1))).collect(),
-            "flock" => self.operands(behind.start, 2),
+            program if RUNNERS_IN.contains(&program) => self.operands(behind.start, 2),
             program if RUNNERS.contains(&program) => self.operands(behind.start, 1),
             program if SHELLS.contains(&program) => {
                 let option = behind.clone().find(|at| is_script_option(text(*at)));
@@ -224,8 +302,49 @@ mod tests {
             "echo $(rm -rf x)",
             "! rm -rf x",
             "\\rm -rf x",
+            "trap 'rm -rf x' EXIT",
+            "busybox rm -rf x",
+            "unshare -r rm -rf x",
+            "chroot / rm -rf x",
+            "script -qc 'rm -rf x' f",
+            "script f -c 'rm -rf x'",
         ] {
             assert!(may_run(line, &|command| command == "rm -rf x"), "{line}");
+        }
+    }
+
+    #[test]
+    fn commands_are_found_behind_redirections() {
+        for line in [
+            "> /tmp/o rm -rf x",
+            ">/tmp/o rm -rf x",
+            "</dev/null rm -rf x",
+            "ls; >/dev/null rm -rf x",
+            "2>f rm -rf x",
+            "2>&1 rm -rf x",
+            "2>& 1 >>f rm -rf x",
+            "&>f rm -rf x",
+            "ls &>f rm -rf x",
+            ">|f rm -rf x",
+            "<<<w rm -rf x",
+            "<<< 'a b' rm -rf x",
+            "<<-E rm -rf x",
+            "{fd}>f rm -rf x",
+            "> 'a b' rm -rf x",
+            "> a\\ b rm -rf x",
+            ">$(echo f) rm -rf x",
+            "> >(rm -rf x) ls",
+            "FOO=1 >f rm -rf x",
+            "sudo 2>f rm -rf x",
+            "rm 2>f -rf >&2 x",
+            "sh -c '>f rm -rf x'",
+            "echo \"$(2>&1 rm -rf x)\"",
+            "cat <<X\nit's\nX\n>f rm -rf x",
+        ] {
+            assert!(may_run(line, &|command| command == "rm -rf x"), "{line}");
+        }
+        for line in ["echo 'a > b rm x'", "echo \\> f rm x", "ls 2>&1 >f"] {
+            assert!(!may_run(line, &|command| command.starts_with("rm")), "{line}");
         }
     }
 

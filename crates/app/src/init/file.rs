@@ -30,7 +30,7 @@ pub(super) fn text(plan: &Plan, agents: &Agents) -> String {
 
 const HEADER: &str = "\
 # Settings of Towline for this repository.
-# Lines behind a `#` are defaults or examples. `towline doctor` shows the settings in force.
+# Lines that begin with `#` are defaults or examples. `towline doctor` shows the settings in force.
 ";
 
 const BASELINE: &str = "\
@@ -147,7 +147,7 @@ deny = [\"WebFetch\"]
     );
     format!(
         "\
-# An agent may do all that you may, outside of its workspace, too, unless you restrict it:
+# An agent can do anything you can, also outside its workspace, unless you restrict it:
 {}",
         commented(&example)
     )

@@ -15,54 +15,37 @@ const WATCHERS: [&str; 3] = ["react-scripts", "vitest", "watch"];
 const FURTHER: [&str; 5] = ["typecheck", "type-check", "check", "lint", "build"];
 
 /// The program that installs packages and runs scripts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NodeManager {
-    Npm,
-    Pnpm,
-    /// Yarn up to 1.
-    Yarn,
-    /// Yarn from 2.
-    Berry,
-    Bun,
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct NodeManager {
+    program: &'static str,
+    /// Installs exactly the versions of the lock file.
+    install_locked: &'static str,
+    /// Installs without leaving a lock file that would become part of the work.
+    install_unlocked: &'static str,
 }
 
 impl NodeManager {
-    const fn program(self) -> &'static str {
-        match self {
-            Self::Npm => "npm",
-            Self::Pnpm => "pnpm",
-            Self::Yarn | Self::Berry => "yarn",
-            Self::Bun => "bun",
-        }
-    }
+    const NPM: Self = Self::new("npm", "npm ci", "npm install --no-package-lock");
+    const PNPM: Self = Self::new("pnpm", "pnpm install --frozen-lockfile", "pnpm install --no-lockfile");
+    /// Yarn up to 1.
+    const YARN: Self = Self::new("yarn", "yarn install --frozen-lockfile", "yarn install --no-lockfile");
+    /// Yarn from 2.
+    const BERRY: Self = Self::new("yarn", "yarn install --immutable", "yarn install");
+    const BUN: Self = Self::new("bun", "bun install --frozen-lockfile", "bun install --no-save");
 
-    /// Installs exactly the versions of the lock file.
-    const fn install_locked(self) -> &'static str {
-        match self {
-            Self::Npm => "npm ci",
-            Self::Pnpm => "pnpm install --frozen-lockfile",
-            Self::Yarn => "yarn install --frozen-lockfile",
-            Self::Berry => "yarn install --immutable",
-            Self::Bun => "bun install --frozen-lockfile",
-        }
-    }
-
-    /// Installs without leaving a lock file that would become part of the work.
-    const fn install_unlocked(self) -> &'static str {
-        match self {
-            Self::Npm => "npm install --no-package-lock",
-            Self::Pnpm => "pnpm install --no-lockfile",
-            Self::Yarn => "yarn install --no-lockfile",
-            Self::Berry => "yarn install",
-            Self::Bun => "bun install --no-save",
-        }
+    const fn new(
+        program: &'static str,
+        install_locked: &'static str,
+        install_unlocked: &'static str,
+    ) -> Self {
+        Self { program, install_locked, install_unlocked }
     }
 
     fn run(self, script: &str) -> String {
-        match (self, script) {
-            (Self::Bun, script) => format!("bun run {script}"),
-            (manager, "test") => format!("{} test", manager.program()),
-            (manager, script) => format!("{} run {script}", manager.program()),
+        match (self.program, script) {
+            // `bun test` is bun's own runner.
+            (program, "test") if program != "bun" => format!("{program} test"),
+            (program, script) => format!("{program} run {script}"),
         }
     }
 }
@@ -80,18 +63,15 @@ impl Package {
     fn read(tree: &Tree, folder: &str) -> Option<Self> {
         let json: Map<String, Value> = serde_json::from_str(tree.text(folder, "package.json")?).ok()?;
         let wanted = json.get("packageManager").and_then(Value::as_str).and_then(wanted);
-        let yarn = match wanted {
-            Some(NodeManager::Berry) => NodeManager::Berry,
-            _ if tree.has(folder, ".yarnrc.yml") => NodeManager::Berry,
-            _ => NodeManager::Yarn,
-        };
+        let is_berry = wanted == Some(NodeManager::BERRY) || tree.has(folder, ".yarnrc.yml");
+        let yarn = if is_berry { NodeManager::BERRY } else { NodeManager::YARN };
         let locks = [
-            ("package-lock.json", NodeManager::Npm),
-            ("npm-shrinkwrap.json", NodeManager::Npm),
-            ("pnpm-lock.yaml", NodeManager::Pnpm),
+            ("package-lock.json", NodeManager::NPM),
+            ("npm-shrinkwrap.json", NodeManager::NPM),
+            ("pnpm-lock.yaml", NodeManager::PNPM),
             ("yarn.lock", yarn),
-            ("bun.lock", NodeManager::Bun),
-            ("bun.lockb", NodeManager::Bun),
+            ("bun.lock", NodeManager::BUN),
+            ("bun.lockb", NodeManager::BUN),
         ];
         let locked_by =
             locks.into_iter().find(|(lock, _)| tree.has(folder, lock)).map(|(_, manager)| manager);
@@ -100,7 +80,7 @@ impl Package {
     }
 
     fn manager(&self) -> NodeManager {
-        self.locked_by.or(self.wanted).unwrap_or(NodeManager::Npm)
+        self.locked_by.or(self.wanted).unwrap_or(NodeManager::NPM)
     }
 
     fn script(&self, name: &str) -> Option<&str> {
@@ -132,11 +112,11 @@ impl Package {
 fn wanted(name: &str) -> Option<NodeManager> {
     let (program, version) = name.split_once('@').unwrap_or((name, ""));
     match program {
-        "npm" => Some(NodeManager::Npm),
-        "pnpm" => Some(NodeManager::Pnpm),
-        "yarn" if version.starts_with("1.") => Some(NodeManager::Yarn),
-        "yarn" => Some(NodeManager::Berry),
-        "bun" => Some(NodeManager::Bun),
+        "npm" => Some(NodeManager::NPM),
+        "pnpm" => Some(NodeManager::PNPM),
+        "yarn" if version.starts_with("1.") => Some(NodeManager::YARN),
+        "yarn" => Some(NodeManager::BERRY),
+        "bun" => Some(NodeManager::BUN),
         _ => None,
     }
 }
@@ -150,15 +130,15 @@ pub(super) fn look(tree: &Tree, folder: &str) -> Option<Planned> {
     if workspace.as_ref().is_some_and(|above| above.test(manager).is_some()) {
         return None;
     }
-    let mut planned = Planned::of(folder, manager.program());
+    let mut planned = Planned::of(folder, manager.program);
     if workspace.is_none() && (package.has_dependencies() || package.has_workspaces) {
         let install =
-            if package.locked_by.is_some() { manager.install_locked() } else { manager.install_unlocked() };
+            if package.locked_by.is_some() { manager.install_locked } else { manager.install_unlocked };
         planned.setup.push(install.to_owned());
     }
     let mut further = package.further(manager);
     match package.test(manager) {
-        Some(run) => planned.checks.push((format!("{} test", manager.program()), run)),
+        Some(run) => planned.checks.push((format!("{} test", manager.program), run)),
         // Without tests, the next best thing that can fail. In a workspace the tests of its members are better.
         None if workspace.is_none() && !package.has_workspaces && !further.is_empty() => {
             planned.checks.push(further.remove(0));

@@ -78,39 +78,27 @@ fn java(
 
 /// What a folder with a makefile or a justfile is checked by, if that has a target for it.
 pub(super) fn runner(tree: &Tree, folder: &str) -> Option<Planned> {
-    make(tree, folder).or_else(|| just(tree, folder))
-}
-
-fn just(tree: &Tree, folder: &str) -> Option<Planned> {
-    let text = ["justfile", "Justfile", ".justfile"].into_iter().find_map(|name| tree.text(folder, name))?;
-    // The name of a recipe comes before its parameters.
-    let mut names = rules(text).filter_map(|(recipe, _)| recipe.split_whitespace().next());
-    let names: Vec<&str> = names.by_ref().map(|name| name.trim_start_matches('@')).collect();
-    let recipe = ["test", "check"].into_iter().find(|wanted| names.contains(wanted))?;
-    let mut planned = Planned::of(folder, "just");
-    planned.checks.push((format!("just {recipe}"), format!("just {recipe}")));
-    Some(planned)
-}
-
-/// What a folder with a makefile is checked by, if that has a target for it.
-fn make(tree: &Tree, folder: &str) -> Option<Planned> {
+    let text = |names: [&str; 3]| names.into_iter().find_map(|name| tree.text(folder, name));
+    let wanted = |targets: &[&str]| ["test", "check"].into_iter().find(|wanted| targets.contains(wanted));
     // In the order in which make itself looks for them.
-    let text =
-        ["GNUmakefile", "makefile", "Makefile"].into_iter().find_map(|name| tree.text(folder, name))?;
-    let target =
-        ["test", "check"].into_iter().find(|wanted| targets(text).any(|target| target == *wanted))?;
-    let mut planned = Planned::of(folder, "make");
-    planned.checks.push((format!("make {target}"), format!("make {target}")));
+    let make = text(["GNUmakefile", "makefile", "Makefile"]).and_then(|text| {
+        let targets = rules(text).flat_map(str::split_whitespace);
+        wanted(&targets.collect::<Vec<_>>())
+    });
+    let just = text(["justfile", "Justfile", ".justfile"]).and_then(|text| {
+        // The name of a recipe comes before its parameters.
+        let names = rules(text).filter_map(|recipe| recipe.split_whitespace().next());
+        wanted(&names.map(|name| name.trim_start_matches('@')).collect::<Vec<_>>())
+    });
+    let (program, target) = make.map(|target| ("make", target)).or(just.map(|recipe| ("just", recipe)))?;
+    let mut planned = Planned::of(folder, program);
+    planned.checks.push((format!("{program} {target}"), format!("{program} {target}")));
     Some(planned)
 }
 
-/// The targets of a makefile's rules.
-fn targets(text: &str) -> impl Iterator<Item = &str> {
-    rules(text).flat_map(|(targets, _)| targets.split_whitespace())
-}
-
-/// The lines that begin a rule or a recipe, before and after their colon.
-fn rules(text: &str) -> impl Iterator<Item = (&str, &str)> {
+/// The lines that begin a rule or a recipe, up to their colon.
+fn rules(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().filter(|line| !line.starts_with(['\t', '#', ' ']));
-    lines.filter_map(|line| line.split_once(':')).filter(|(_, rest)| !rest.starts_with(['=', ':']))
+    let rules = lines.filter_map(|line| line.split_once(':'));
+    rules.filter(|(_, rest)| !rest.starts_with(['=', ':'])).map(|(rule, _)| rule)
 }

@@ -266,6 +266,17 @@ const CI: &[&str] = &[
     "bitbucket-pipelines.yml",
 ];
 
+/// Whether `init` may have written this pattern.
+pub(crate) fn is_preset(pattern: &str) -> bool {
+    let is_below = |path: &str| {
+        pattern.strip_suffix(path).is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
+    };
+    PRESETS.iter().any(|preset| {
+        preset.anywhere.contains(&pattern) || preset.in_folder.iter().any(|path| is_below(path))
+    }) || EVERYWHERE.contains(&pattern)
+        || CI.contains(&pattern)
+}
+
 /// What is to be protected in a project with these folders, besides its folders with tests.
 pub(super) fn protections(tree: &Tree, folders: &[String]) -> Vec<Protection> {
     let mut all: Vec<Protection> =

@@ -12,46 +12,28 @@ pub(super) const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
 const OWN_CHECKOUT: &str = "$(git config towline.checkout || git rev-parse --show-toplevel)";
 
 /// What manages the packages of the project.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PythonManager {
-    Uv,
-    Poetry,
-    Pdm,
-    Pipenv,
-}
-
-impl PythonManager {
-    const ALL: [Self; 4] = [Self::Uv, Self::Poetry, Self::Pdm, Self::Pipenv];
-
-    const fn program(self) -> &'static str {
-        match self {
-            Self::Uv => "uv",
-            Self::Poetry => "poetry",
-            Self::Pdm => "pdm",
-            Self::Pipenv => "pipenv",
-        }
-    }
-
+struct PythonManager {
+    program: &'static str,
     /// The files that only this one leaves.
-    const fn traces(self) -> &'static [&'static str] {
-        match self {
-            Self::Uv => &["uv.lock"],
-            Self::Poetry => &["poetry.lock"],
-            Self::Pdm => &["pdm.lock"],
-            Self::Pipenv => &["Pipfile.lock", "Pipfile"],
-        }
-    }
-
+    traces: &'static [&'static str],
     /// Each directory has an environment of its own, which all but uv want to be filled first.
-    const fn install(self) -> Option<&'static str> {
-        match self {
-            Self::Uv => None,
-            Self::Poetry => Some("poetry install --no-interaction"),
-            Self::Pdm => Some("pdm install"),
-            Self::Pipenv => Some("pipenv install --dev"),
-        }
-    }
+    install: Option<&'static str>,
 }
+
+const MANAGERS: [PythonManager; 4] = [
+    PythonManager { program: "uv", traces: &["uv.lock"], install: None },
+    PythonManager {
+        program: "poetry",
+        traces: &["poetry.lock"],
+        install: Some("poetry install --no-interaction"),
+    },
+    PythonManager { program: "pdm", traces: &["pdm.lock"], install: Some("pdm install") },
+    PythonManager {
+        program: "pipenv",
+        traces: &["Pipfile.lock", "Pipfile"],
+        install: Some("pipenv install --dev"),
+    },
+];
 
 /// What a folder with Python in it is checked by; nothing if it is not tested by pytest.
 pub(super) fn look(tree: &Tree, folder: &str) -> Option<Planned> {
@@ -63,13 +45,13 @@ pub(super) fn look(tree: &Tree, folder: &str) -> Option<Planned> {
     }
     let manager = manager(tree, folder);
     let (program, run) = match manager {
-        Some(manager) => (manager.program(), format!("{} run pytest", manager.program())),
+        Some(manager) => (manager.program, format!("{} run pytest", manager.program)),
         None => without_manager(tree, folder),
     };
     let mut planned = Planned::of(folder, program);
-    planned.setup.extend(manager.and_then(PythonManager::install).map(str::to_owned));
+    planned.setup.extend(manager.and_then(|manager| manager.install).map(str::to_owned));
     planned.checks.push(("pytest".to_owned(), run));
-    let prefix = manager.map_or_else(String::new, |manager| format!("{} run ", manager.program()));
+    let prefix = manager.map_or_else(String::new, |manager| format!("{} run ", manager.program));
     planned.suggestions =
         linters(tree, folder).map(|(name, run)| (name.to_owned(), format!("{prefix}{run}"))).collect();
     Some(planned)
@@ -102,14 +84,14 @@ pub(super) fn uses_pytest(tree: &Tree, folder: &str) -> bool {
         || has_tests()
 }
 
-fn locked_by(tree: &Tree, folder: &str) -> Option<PythonManager> {
-    PythonManager::ALL.into_iter().find(|manager| manager.traces().iter().any(|file| tree.has(folder, file)))
+fn locked_by(tree: &Tree, folder: &str) -> Option<&'static PythonManager> {
+    MANAGERS.iter().find(|manager| manager.traces.iter().any(|file| tree.has(folder, file)))
 }
 
-fn manager(tree: &Tree, folder: &str) -> Option<PythonManager> {
+fn manager(tree: &Tree, folder: &str) -> Option<&'static PythonManager> {
     locked_by(tree, folder).or_else(|| {
         let tools = pyproject_tools(tree, folder);
-        PythonManager::ALL.into_iter().find(|manager| tools.contains_key(manager.program()))
+        MANAGERS.iter().find(|manager| tools.contains_key(manager.program))
     })
 }
 

@@ -1,7 +1,7 @@
 //! The agents of the configuration: whether each is there, which version it is, whether it is signed in, what it may
 //! do, and which of its frames were not understood.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use towline_agent::{AgentSettings, Permission, Restriction, Tested, agent};
 use towline_api::{AgentFacts, FrameFacts, SignedIn, TestedFacts};
@@ -12,7 +12,8 @@ use super::rows::{Mark, Row, Section};
 use super::sign_in;
 use crate::context::Context;
 use crate::error::{Action, Hint};
-use crate::{find, mcp_file};
+use crate::find::{self, MissingProgram};
+use crate::mcp_file;
 
 /// How many kinds of frames are named one by one.
 const KINDS: usize = 3;
@@ -33,7 +34,7 @@ pub(crate) fn look(
     let (mut agents, mut rows) = (Vec::new(), Vec::new());
     for agent in configured(inspection) {
         let standing = agent.standing;
-        if standing == Standing::BuiltIn && find::agent_program(context, agent.settings).is_none() {
+        if standing == Standing::BuiltIn && find::agent_program(context, agent.settings).is_err() {
             continue;
         }
         let found = look_at(context, &agent);
@@ -133,22 +134,22 @@ pub(crate) fn look_at(context: &Context, configured: &Configured<'_>) -> Section
     let Configured { name, settings, standing, mcp_source } = *configured;
     let kind = agent(settings.kind);
     let environment = kind.environment(settings, &context.environment);
-    let path = find::agent_program(context, settings);
+    let program = find::agent_program(context, settings);
     let signed_in = sign_in::look(settings, &environment);
     let mut facts = AgentFacts {
         name: name.to_owned(),
         kind: settings.kind.name().to_owned(),
         in_use: standing == Standing::InUse,
         command: settings.command.clone(),
-        path: path.as_ref().map(|path| path.display().to_string()),
-        problem: path.is_none().then(|| find::missing_program(context, name, settings).0),
+        path: program.as_ref().ok().map(|path| path.display().to_string()),
+        problem: program.as_ref().err().map(ToString::to_string),
         version: None,
         tested: None,
         signed_in: signed_in.clone(),
         permission: settings.permission.name().to_owned(),
     };
-    let mut rows = vec![program_row(context, name, settings, path.as_deref())];
-    if let Some(path) = path {
+    let mut rows = vec![program_row(name, settings, &program)];
+    if let Ok(path) = program {
         let probed = probed_version(context, settings, path, &environment);
         rows.extend(probed.map(|probed| version_row(settings, probed, &mut facts)));
         rows.extend(sign_in_row(settings, &signed_in));
@@ -168,14 +169,12 @@ pub(crate) fn look_at(context: &Context, configured: &Configured<'_>) -> Section
     Section { facts, rows: rows.collect() }
 }
 
-fn program_row(context: &Context, name: &str, settings: &AgentSettings, path: Option<&Path>) -> Row {
+fn program_row(name: &str, settings: &AgentSettings, program: &Result<PathBuf, MissingProgram>) -> Row {
     let kind = settings.kind.name();
-    match path {
-        Some(path) => Row::new(Mark::Good, "program", format!("{} (kind {kind})", path.display())),
-        None => {
-            let (problem, fix) = find::missing_program(context, name, settings);
-            Row::new(Mark::Problem, "program", format!("{problem} (kind {kind})")).fix(fix)
-        }
+    match program {
+        Ok(path) => Row::new(Mark::Good, "program", format!("{} (kind {kind})", path.display())),
+        Err(missing) => Row::new(Mark::Problem, "program", format!("{missing} (kind {kind})"))
+            .fix(missing.fix(name, settings)),
     }
 }
 
@@ -245,7 +244,7 @@ fn sign_in_row(settings: &AgentSettings, signed_in: &SignedIn) -> Option<Row> {
 fn permission_row(name: &str, settings: &AgentSettings) -> Row {
     match settings.permission {
         Permission::Bypass => {
-            let text = "bypass: it may do all that you may, without asking, outside of its workspace, too";
+            let text = "bypass: it can do anything you can, without asking, also outside its workspace";
             let fix = match agent(settings.kind).restriction() {
                 Restriction::Otherwise(how) => how.split_whitespace().collect::<Vec<_>>().join(" "),
                 Restriction::BySettings | Restriction::NotNeeded => {

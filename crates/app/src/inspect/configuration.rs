@@ -8,6 +8,7 @@ use towline_config::{Inspection, LayerName, Problem, ShownSetting, Warning, Warn
 use super::rows::{Mark, Row, Section};
 use crate::context::Context;
 use crate::error::Action;
+use crate::notify::{missing_webhook_secret, way_to_set};
 
 /// Reads all layers, also where one is broken.
 pub(crate) fn look(context: &Context) -> (Section<ConfigurationFacts>, Inspection) {
@@ -35,6 +36,7 @@ pub(crate) fn look(context: &Context) -> (Section<ConfigurationFacts>, Inspectio
     add_layer(&mut facts, &mut rows, &LayerName::Environment, environment, &inspection);
     rows.extend(inspection.problems.iter().map(problem_row));
     rows.extend(inspection.warnings.iter().map(warning_row));
+    rows.extend(server_row(context, &inspection));
     facts.settings = inspection.settings.iter().map(setting_facts).collect();
     facts.warnings = inspection.warnings.iter().map(ToString::to_string).collect();
     facts.errors = inspection.problems.iter().map(error_facts).collect();
@@ -101,17 +103,33 @@ fn error_facts(problem: &Problem) -> ProblemFacts {
 
 fn problem_row(problem: &Problem) -> Row {
     let Problem { what, place, fix } = problem;
-    Row::new(Mark::Problem, "error", format!("{what} in {place}")).fix(fix)
+    Row::new(Mark::Problem, "error", format!("{what} in {place}")).fix(fix.as_str())
 }
 
 fn warning_row(warning: &Warning) -> Row {
     let fix = match warning.kind {
         WarningKind::Unused => "take it out: it does nothing",
-        WarningKind::UserOnly => "take it out there",
         WarningKind::VisiblePrompt => "use one of the others if the program can",
         WarningKind::NoTemplate => "set `template = true`, or take it out",
     };
     Row::new(Mark::Note, "warning", warning.to_string()).fix(fix)
+}
+
+/// What stops `towline up`.
+fn server_row(context: &Context, inspection: &Inspection) -> Option<Row> {
+    let server = match context.for_server() {
+        Ok(server) => server,
+        Err(error) => {
+            let row = Row::new(Mark::Problem, "env file", error.message());
+            return Some(match error.way_out() {
+                Some(fix) => row.fix(fix),
+                None => row.fix("correct it, or move it away"),
+            });
+        }
+    };
+    let name = missing_webhook_secret(&server, &inspection.config.notify)?;
+    let what = format!("cannot be signed: {name} is not set");
+    Some(Row::new(Mark::Problem, "webhooks", what).fix(way_to_set(context, name)))
 }
 
 fn unreadable(name: &LayerName, error: &std::io::Error) -> Row {

@@ -8,6 +8,7 @@ use super::rows::{Mark, Row, Section};
 use crate::context::Context;
 use crate::draft::protects_nothing;
 use crate::find;
+use crate::init::is_preset;
 
 /// The oldest git that has all that Towline asks of it: merging without a checkout is the newest of it.
 const OLDEST: (u32, u32) = (2, 38);
@@ -54,7 +55,8 @@ pub(crate) fn protect_rows(context: &Context, patterns: &[String]) -> Vec<Row> {
         let text = format!("`{pattern}` in `protect.paths` matches no file");
         Row::new(Mark::Note, "protect", text).fix("correct it, or take it out")
     };
-    without_match.map(row).collect()
+    // `init` protects what decides about the checks even before it is there.
+    without_match.filter(|pattern| !is_preset(pattern)).map(row).collect()
 }
 
 fn identity_row(is_known: bool) -> Option<Row> {

@@ -40,3 +40,21 @@ fn has_key(file: &Path, key: &str) -> bool {
         .and_then(|file| file.take(SETTINGS_BYTES).read_to_string(&mut text));
     read.is_ok() && serde_json::from_str::<Map<String, Value>>(&text).is_ok_and(|keys| keys.contains_key(key))
 }
+
+/// The variables that an agent needs which can be signed in by nothing else, if none of them is set. Where a file or a setting could
+/// sign it in as well, nothing is known to be missing.
+pub(crate) fn missing_variables(
+    settings: &AgentSettings,
+    environment: &BTreeMap<String, String>,
+) -> Option<String> {
+    let agent = agent(settings.kind);
+    let environment = agent.environment(settings, environment);
+    let SignIn::ShownBy(clues) = agent.sign_in(settings, &environment) else { return None };
+    let variable = |clue: &SignInClue| match clue {
+        SignInClue::Variable(name) => Some(name.to_string()),
+        SignInClue::File(_) | SignInClue::Setting { .. } => None,
+    };
+    let names: Vec<String> = clues.iter().map(variable).collect::<Option<_>>()?;
+    let is_set = clues.iter().any(|clue| shown_by(clue, &environment).is_some());
+    (!names.is_empty() && !is_set).then(|| names.join(" or "))
+}

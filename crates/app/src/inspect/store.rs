@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access, statvfs};
 use towline_api::{CheckoutFacts, LeftGoal, OpenQuestion, StoreFacts};
 use towline_core::{GoalId, Phase};
-use towline_engine::{StoredCheckouts, is_driven, workspaces_size};
+use towline_engine::{checkouts_size, is_driven, workspaces_size};
 use towline_store::{GoalRecord, Listing, Loaded, UnreadableGoal, load_all};
 
 use super::frames::Stored;
@@ -80,7 +80,7 @@ fn stored_rows(state: &State, records: &[GoalRecord], facts: &mut StoreFacts) ->
         .collect();
     let answerable = records.iter().filter(|record| record.state.phase.takes_answers());
     let questions = answerable.flat_map(|record| {
-        let open = record.state.questions.iter().filter(|question| question.is_open());
+        let open = record.state.open_questions();
         open.map(|question| (record.goal.id, question.n.0, question.ask.title()))
     });
     let questions: Vec<(GoalId, u32, String)> = questions.collect();
@@ -97,7 +97,7 @@ fn stored_rows(state: &State, records: &[GoalRecord], facts: &mut StoreFacts) ->
     rows.push(Row::new(Mark::Plain, "goals", goals_text(&facts.goals)));
     rows.extend(left_rows(&left));
     rows.extend(question_rows(&questions));
-    let StoredCheckouts { goals, bytes } = StoredCheckouts::of(&state.home);
+    let (goals, bytes) = checkouts_size(&state.home);
     facts.checkouts = CheckoutFacts { goals, bytes };
     rows.extend(checkout_row(&facts.checkouts));
     let (goals, bytes) = workspaces_size(&state.home);
@@ -186,7 +186,7 @@ fn space_row(free: u64, place: &Path) -> Option<Row> {
 }
 
 fn shown_bytes(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1_000)];
     match UNITS.into_iter().find(|(_, unit)| bytes >= *unit) {
         Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / unit as f64),
         None => format!("{bytes} bytes"),
@@ -200,10 +200,10 @@ mod tests {
     #[test]
     fn little_space_is_a_problem_with_a_fix_and_enough_is_not_spoken_of() {
         assert_eq!(space_row(LOW_SPACE, Path::new("/s")), None);
-        let row = space_row(512 << 20, Path::new("/s")).expect("a row");
+        let row = space_row(512_000_000, Path::new("/s")).expect("a row");
         assert_eq!(
             (row.mark, row.text.as_str()),
-            (Mark::Problem, "only 512.0 MiB are free on the disk of /s")
+            (Mark::Problem, "only 512.0 MB are free on the disk of /s")
         );
         assert!(row.fix.is_some());
     }
@@ -211,8 +211,8 @@ mod tests {
     #[test]
     fn checkouts_are_counted_where_there_are_any() {
         assert_eq!(checkout_row(&CheckoutFacts::default()), None);
-        let row = checkout_row(&CheckoutFacts { goals: 2, bytes: 3 << 20 }).expect("a row");
-        let text = "3.0 MiB of packages and build output of 2 goals, removed when a goal ends";
+        let row = checkout_row(&CheckoutFacts { goals: 2, bytes: 3_000_000 }).expect("a row");
+        let text = "3.0 MB of packages and build output of 2 goals, removed when a goal ends";
         assert_eq!((row.mark, row.text.as_str()), (Mark::Plain, text));
     }
 

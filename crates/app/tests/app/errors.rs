@@ -4,7 +4,7 @@ use std::io;
 
 use towline_api::ErrorKind;
 use towline_app::{Action, Error, Hint};
-use towline_core::{Axis, Commit, GoalId, Illegal};
+use towline_core::{Axis, Commit, GoalId, Illegal, Phase};
 use towline_engine::{EngineError, RemovalError};
 use towline_store::StoreError;
 use towline_workspace::{Unmerged, WorkKind, WorkspaceError};
@@ -36,8 +36,13 @@ fn a_request_in_the_wrong_phase_names_what_can_be_done_instead() {
     ] {
         let error = wrong_phase(phase, event);
         assert_eq!((error.kind(), error.way_out()), (ErrorKind::Usage, hint), "{phase} {event}");
-        let message = format!("goal 456789ab is {phase}: there is nothing to {event}");
-        assert_eq!(error.message(), message);
+        let message = match (phase, event) {
+            ("paused", "pause") | ("cancelled", "cancel") => format!("is already {phase}"),
+            ("failed", "tell") => "has failed: no agent will read a message".to_owned(),
+            ("failed", _) => format!("has failed: there is nothing to {event}"),
+            _ => format!("is {phase}: there is nothing to {event}"),
+        };
+        assert_eq!(error.message(), format!("goal 456789ab {message}"));
     }
     let replaced = wrong_phase("running", "checks_replaced").message();
     assert_eq!(replaced, "goal 456789ab is running: its checks cannot be replaced now");
@@ -55,7 +60,7 @@ fn a_spent_budget_names_its_axis() {
 fn the_error_for_a_goal_that_is_not_removed_has_the_reason() {
     let commit = Commit::new("0123456789abcdef");
     let work = vec![Unmerged { kind: WorkKind::Branch, commit }];
-    let unmerged = Error::not_removed(goal(), RemovalError::Unmerged { work });
+    let unmerged = Error::not_removed(goal(), Some(&Phase::Done), RemovalError::Unmerged { work });
     assert_eq!(unmerged.kind(), ErrorKind::Person);
     assert!(
         unmerged.message().ends_with(": commits on its branch (up to 0123456789ab)"),
@@ -66,11 +71,26 @@ fn the_error_for_a_goal_that_is_not_removed_has_the_reason() {
     let actions: Vec<Action> = actions.into_iter().map(|(_, action)| action).collect();
     assert_eq!(actions, [Action::Merge(goal()), Action::Diff(goal()), Action::RemoveByForce(goal())]);
 
-    let busy = Error::not_removed(goal(), RemovalError::Engine(EngineError::Busy { goal: goal() }));
+    // What is not proven would not be merged.
+    let work = vec![Unmerged { kind: WorkKind::Branch, commit: Commit::new("0123456789abcdef") }];
+    let failed = Error::not_removed(goal(), Some(&Phase::Cancelled), RemovalError::Unmerged { work });
+    let Some(Hint::Actions(actions)) = failed.way_out() else { panic!("actions") };
+    let actions: Vec<Action> = actions.into_iter().map(|(_, action)| action).collect();
+    assert_eq!(actions, [Action::Diff(goal()), Action::RemoveByForce(goal())]);
+
+    let busy = Error::not_removed(
+        goal(),
+        Some(&Phase::Done),
+        RemovalError::Engine(EngineError::Busy { goal: goal() }),
+    );
     assert_eq!(busy.message(), "goal 456789ab was not removed: something works on it");
     assert_eq!(busy.way_out(), Some([("end it first", Action::Cancel(goal()))].into()));
 
-    let gone = Error::not_removed(goal(), RemovalError::Engine(StoreError::NotFound(goal()).into()));
+    let gone = Error::not_removed(
+        goal(),
+        Some(&Phase::Done),
+        RemovalError::Engine(StoreError::NotFound(goal()).into()),
+    );
     assert_eq!(gone.kind(), ErrorKind::NotFound);
 }
 

@@ -6,6 +6,8 @@ mod agents;
 mod desk;
 mod draft;
 mod errors;
+mod pool;
+mod pool_rules;
 mod refusals;
 mod state;
 mod steering;

@@ -109,6 +109,6 @@ async fn a_file_that_cannot_be_used_is_refused() {
     refused(&desk, request("b.md"), &["no text in UTF-8"]).await;
     desk.project.write("b.md", "x".repeat(2 * 1024 * 1024));
     refused(&desk, request("b.md"), &["more than 1048576 bytes"]).await;
-    refused(&desk, request("c.md"), &["cannot read c.md", "not as a file"]).await;
+    refused(&desk, request("c.md"), &["cannot read c.md: there is no such file"]).await;
     refused(&desk, request("."), &["cannot read ."]).await;
 }

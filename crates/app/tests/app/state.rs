@@ -16,16 +16,16 @@ use crate::desk::Desk;
 async fn workspaces_count_as_state() {
     let desk = Desk::new("");
     let goal = desk.store_goal().await;
-    assert_eq!(diagnose(&desk.context()).await.store.workspaces, CheckoutFacts::default());
+    assert_eq!(diagnose(&desk.context()).await.report.store.workspaces, CheckoutFacts::default());
 
     let workspace = desk.home.towline().join("workspaces").join(goal.id.to_string());
     fs::create_dir_all(workspace.join("src")).expect("a workspace");
     fs::write(workspace.join("src/large"), vec![0_u8; 3 << 20]).expect("a file");
     let diagnosis = diagnose(&desk.context()).await;
-    assert_eq!(diagnosis.store.workspaces, CheckoutFacts { goals: 1, bytes: 3 << 20 });
+    assert_eq!(diagnosis.report.store.workspaces, CheckoutFacts { goals: 1, bytes: 3 << 20 });
     let (_, rows) = diagnosis.sections.iter().find(|(name, _)| *name == "store").expect("a section");
     let row = rows.iter().find(|row| row.label == "workspaces").expect("a row");
-    assert!(row.mark == Mark::Plain && row.text.starts_with("3.0 MiB in 1"), "{row:?}");
+    assert!(row.mark == Mark::Plain && row.text.starts_with("3.1 MB in 1"), "{row:?}");
 }
 
 #[tokio::test]
@@ -65,10 +65,9 @@ async fn a_goal_whose_checks_passed_before_any_work_keeps_its_workspace_for_a_re
 
 #[tokio::test]
 async fn without_a_state_directory_there_are_no_leftovers_and_nothing_is_made() {
-    let desk = Desk::new("[retention]\nlogs = \"3d\"\n");
+    let desk = Desk::new("");
     let now = Timestamp::UNIX_EPOCH;
     let found = remove_leftovers(&desk.context(), None, false, now, |_, _| {}).await.expect("found");
-    // A repository cannot set it.
-    assert_eq!((found.retention, found.warnings.len()), (Duration::from_secs(30 * 24 * 3_600), 1));
+    assert_eq!((found.retention, found.notices), (Duration::from_secs(30 * 24 * 3_600), vec![]));
     assert!(found.findings.waste.is_empty() && !desk.home.towline().join("towline.db").exists());
 }

@@ -86,7 +86,7 @@ impl Turn<'_> {
 impl Tries {
     /// The pause before the next try, or `None` if there is none.
     fn delay(&mut self, error: &ProviderError) -> Option<Duration> {
-        let delay = if error.class.is_worth_another_try() {
+        let delay = if matches!(error.class, ErrorClass::Server | ErrorClass::Network | ErrorClass::CutOff) {
             DELAYS.get(self.failed).copied().map(clock::jittered)
         } else if error.class == ErrorClass::Limited && !self.waited_for_limit {
             self.waited_for_limit = true;

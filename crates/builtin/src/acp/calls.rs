@@ -54,8 +54,15 @@ impl Turn<'_> {
 
     async fn call(&self, Wanted { call, described }: &Wanted) -> CallResult {
         let (outcome, changes) = match described {
-            None => (self.no_such_tool(call), Vec::new()),
-            Some(described) if !self.may(call, described).await => (not_permitted(), Vec::new()),
+            None => {
+                let known: Vec<_> = self.session.hands.specs().into_iter().map(|spec| spec.name).collect();
+                let words = format!("There is no tool `{}`. There are: {}.", call.name, known.join(", "));
+                (Outcome::failed(words), Vec::new())
+            }
+            Some(described) if !self.may(call, described).await => {
+                let words = "This call was not permitted. Do without it, or find another way.";
+                (Outcome::failed(words), Vec::new())
+            }
             Some(described) => self.run_call(call, described).await,
         };
         let update = updates::tool_ended(&call.id, outcome.status, &outcome.output, changes);
@@ -78,8 +85,7 @@ impl Turn<'_> {
         let outcome =
             run_with_progress(&self.session.hands, call, |printed| send_progress(Some(printed))).await;
         let changes = before.into_iter().filter_map(|(path, before)| change(&path, before.as_deref()));
-        let changes = changes.collect();
-        (outcome, changes)
+        (outcome, changes.collect())
     }
 
     /// Whether the call is permitted: because it only reads, by the mode, by an earlier answer, or by the client's
@@ -106,15 +112,6 @@ impl Turn<'_> {
         }
         matches!(chosen, Some("allow_once" | "allow_always"))
     }
-
-    fn no_such_tool(&self, call: &Call) -> Outcome {
-        let known: Vec<_> = self.session.hands.specs().into_iter().map(|spec| spec.name).collect();
-        Outcome::failed(format!("There is no tool `{}`. There are: {}.", call.name, known.join(", ")))
-    }
-}
-
-fn not_permitted() -> Outcome {
-    Outcome::failed("This call was not permitted. Do without it, or find another way.")
 }
 
 /// The content of the files that a call is about to change, `None` for a file that does not exist.

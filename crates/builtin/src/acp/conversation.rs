@@ -21,7 +21,7 @@ pub(super) struct Conversation {
     used: u64,
     added: u64,
     /// Whether the last answer came without a token count, which some servers do not send.
-    is_uncounted: bool,
+    pub(super) is_uncounted: bool,
     /// The cost of the session; `None` while no price was ever known.
     pub(super) cost: Option<MicroUsd>,
     /// Whether calls that act need permission.
@@ -76,16 +76,6 @@ impl Conversation {
     /// An estimate of the tokens in the context.
     pub(super) const fn used(&self) -> u64 {
         self.used.saturating_add(self.added)
-    }
-
-    /// Whether the last answer came without a token count.
-    pub(super) const fn is_uncounted(&self) -> bool {
-        self.is_uncounted
-    }
-
-    /// The last message of the user.
-    pub(super) fn last_prompt(&self) -> Option<&Item> {
-        self.items.iter().rfind(|item| matches!(item, Item::User { .. }))
     }
 
     fn last_calls(&self) -> &[Call] {

@@ -7,8 +7,8 @@ use towline_provider::{Call, ToolSpec};
 
 use super::AcpSettings;
 use super::rpc::Refusal;
-use crate::mcp::{McpServer, McpServers};
-use crate::tools::{Described, Outcome, ToolOptions, Toolbox};
+use crate::mcp::{Limits, McpServer, McpServers};
+use crate::tools::{Described, Outcome, OutputSink, ToolOptions, Toolbox};
 
 /// The tools of a session. Dropping it ends all processes that they started.
 pub(super) struct Hands {
@@ -59,7 +59,8 @@ impl Hands {
             hidden_env: vec![settings.key_variable.clone()],
             dirs: settings.directories.clone(),
         };
-        let (servers, problems) = McpServers::start(servers, directory, &options.hidden_env).await;
+        let (servers, problems) =
+            McpServers::start(servers, directory, &options.hidden_env, Limits::USUAL).await;
         (Self { toolbox: Toolbox::new(directory, options), servers }, problems)
     }
 
@@ -74,7 +75,7 @@ impl Hands {
     }
 
     /// Makes a call. `progress` receives what it prints. Dropping the future ends what it started.
-    pub(super) async fn run(&self, call: &Call, progress: &mut (dyn FnMut(&str) + Send)) -> Outcome {
+    pub(super) async fn run(&self, call: &Call, progress: OutputSink<'_>) -> Outcome {
         match self.toolbox.run(call, progress).await {
             Some(outcome) => outcome,
             None => self.servers.run(call).await,

@@ -53,7 +53,7 @@ impl Journal {
         let file = towline_files::open_to_append(&path)?;
         lock(&file)?;
         let mut journal = Self { file };
-        journal.append(header)?;
+        journal.write(header)?;
         Ok(journal)
     }
 
@@ -83,13 +83,8 @@ impl Journal {
         Ok((Self { file }, header, records))
     }
 
-    /// Appends a record.
-    pub(super) fn write(&mut self, record: &Record) -> io::Result<()> {
-        self.append(record)
-    }
-
-    /// Appends a line in one write.
-    fn append(&mut self, line: &impl Serialize) -> io::Result<()> {
+    /// Appends a line, the header or a record, in one write.
+    pub(super) fn write(&mut self, line: &impl Serialize) -> io::Result<()> {
         let mut bytes = serde_json::to_vec(line)?;
         bytes.push(b'\n');
         let length = self.file.metadata()?.len();
@@ -194,16 +189,6 @@ mod tests {
         Journal::create(&sessions, &header(&id)).unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&sessions), mode(&sessions.join(format!("{id}.jsonl")))), (0o700, 0o600));
-    }
-
-    #[test]
-    fn a_session_is_open_once_at_a_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let id = Uuid::now_v7().to_string();
-        let first = Journal::create(folder.path(), &header(&id)).unwrap();
-        assert!(matches!(Journal::open(folder.path(), &id), Err(JournalError::InUse)));
-        drop(first);
-        Journal::open(folder.path(), &id).unwrap();
     }
 
     #[test]

@@ -8,7 +8,7 @@ use towline_provider::{Answer, Client, Delta, Endpoint, ProviderError, Question,
 
 use super::AcpSettings;
 use super::model::{MakeModel, Model};
-use super::rpc;
+use super::rpc::{AUTH_REQUIRED, Refusal};
 use super::server::serve;
 
 /// Serves on standard input and output until the input ends.
@@ -32,12 +32,14 @@ impl Model for Client {
 
 fn provider() -> MakeModel {
     Box::new(|settings| {
-        if settings.lacks_key() {
-            return Err(rpc::auth_required(format!(
+        // A self-hosted server may need none.
+        if settings.key.is_none() && settings.base_url.is_none() {
+            let message = format!(
                 "there is no key for {}: set {} in the environment, or name another variable with `key_env` of the agent (--key-env of `towline acp`)",
                 settings.url(),
                 settings.key_variable,
-            )));
+            );
+            return Err(Refusal::new(AUTH_REQUIRED, message));
         }
         let (format, key) = (settings.format, settings.key.clone());
         let endpoint = Endpoint { format, base_url: settings.url().to_owned(), key };

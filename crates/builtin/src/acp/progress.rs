@@ -10,7 +10,7 @@ use towline_provider::Call;
 
 use super::hands::Hands;
 use crate::lock::lock;
-use crate::tools::Outcome;
+use crate::tools::{Outcome, whole_characters};
 
 /// The shortest time between two reports.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -20,27 +20,27 @@ const TAIL_BYTES: usize = 8 * 1024;
 
 /// The end of the output so far.
 #[derive(Debug, Default)]
-struct Tail(String);
+struct Tail(Vec<u8>);
 
 impl Tail {
-    fn push(&mut self, text: &str) {
-        self.0.push_str(text);
+    fn push(&mut self, piece: &[u8]) {
+        self.0.extend_from_slice(piece);
         if self.0.len() > TAIL_BYTES * 2 {
-            let from = self.0.ceil_char_boundary(self.0.len() - TAIL_BYTES);
-            self.0.drain(..from);
+            self.0.drain(..self.0.len() - TAIL_BYTES);
         }
     }
 
     fn text(&self) -> String {
-        self.0[self.0.ceil_char_boundary(self.0.len().saturating_sub(TAIL_BYTES))..].to_owned()
+        let tail = &self.0[self.0.len().saturating_sub(TAIL_BYTES)..];
+        String::from_utf8_lossy(whole_characters(tail)).into_owned()
     }
 }
 
 /// Runs a call and reports the end of its output while it runs.
 pub(super) async fn run_with_progress(hands: &Hands, call: &Call, report: impl Fn(&str)) -> Outcome {
     let (tail, news) = (Mutex::new(Tail::default()), Notify::new());
-    let mut progress = |text: &str| {
-        lock(&tail).push(text);
+    let mut progress = |piece: &[u8]| {
+        lock(&tail).push(piece);
         news.notify_one();
     };
     let mut run = pin!(hands.run(call, &mut progress));
@@ -68,7 +68,7 @@ mod tests {
     fn a_report_holds_the_end_of_a_long_output() {
         let mut tail = Tail::default();
         for number in 0..100_000 {
-            tail.push(&format!("{number} ü\n"));
+            tail.push(format!("{number} ü\n").as_bytes());
         }
         let text = tail.text();
         assert!(text.ends_with("99998 ü\n99999 ü\n") && text.len() <= TAIL_BYTES, "{}", text.len());

@@ -63,7 +63,7 @@ pub(super) enum Purpose {
     Summary,
 }
 
-/// Whether calls that act need permission.
+/// Whether calls that act need permission. The protocol names it in the same way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mode {
@@ -76,12 +76,4 @@ pub(super) enum Mode {
 
 impl Mode {
     pub(super) const ALL: [Self; 2] = [Self::Ask, Self::Bypass];
-
-    /// The mode's id in the protocol.
-    pub(super) const fn id(self) -> &'static str {
-        match self {
-            Self::Ask => "ask",
-            Self::Bypass => "bypass",
-        }
-    }
 }

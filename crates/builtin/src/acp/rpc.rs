@@ -4,13 +4,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 pub(super) use towline_agent::jsonrpc::RpcError as Refusal;
 
-const AUTH_REQUIRED: i64 = -32_000;
+pub(super) const AUTH_REQUIRED: i64 = -32_000;
 const NOT_FOUND: i64 = -32_002;
-
-/// The refusal for a missing key.
-pub(super) fn auth_required(message: impl Into<String>) -> Refusal {
-    Refusal::new(AUTH_REQUIRED, message)
-}
 
 /// The refusal for an unknown session.
 pub(super) fn no_such_session(id: &str) -> Refusal {

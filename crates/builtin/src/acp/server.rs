@@ -144,21 +144,18 @@ impl Server {
                 if client.pointer("/clientInfo/name").is_some_and(|name| name == "towline") {
                     self.shared.outbox.set_towline();
                 }
-                Ok(hello())
+                Ok(Some(hello()))
             }
-            "session/new" | "session/load" | "session/resume" => match self.on_open(id, method, params) {
-                Ok(()) => return,
-                Err(refusal) => Err(refusal),
-            },
-            "session/prompt" => match self.on_prompt(id, params) {
-                Ok(()) => return,
-                Err(refusal) => Err(refusal),
-            },
+            "session/new" | "session/load" | "session/resume" => self.on_open(id, method, params),
+            "session/prompt" => self.on_prompt(id, params),
             "session/set_mode" => self.on_set_mode(params),
             "session/set_model" => self.on_set_model(params),
             unknown => Err(Refusal::unknown_method(unknown)),
         };
-        self.shared.outbox.answer(id, answer);
+        // A task that was begun answers for itself.
+        if let Some(answer) = answer.transpose() {
+            self.shared.outbox.answer(id, answer);
+        }
     }
 
     fn on_notification(&self, method: &str, params: &RawValue) {
@@ -170,7 +167,7 @@ impl Server {
         }
     }
 
-    fn on_open(&mut self, id: &RawValue, method: &str, params: &RawValue) -> Result<(), Refusal> {
+    fn on_open(&mut self, id: &RawValue, method: &str, params: &RawValue) -> Result<Option<Value>, Refusal> {
         let wanted: WantedSession = rpc::params(method, params)?;
         let named = || {
             let missing = || Refusal::invalid_params(format!("{method}: the sessionId is missing"));
@@ -183,10 +180,10 @@ impl Server {
         };
         let (shared, id) = (Arc::clone(&self.shared), id.to_owned());
         self.openings.spawn(async move { open::open(&shared, way, wanted, id).await });
-        Ok(())
+        Ok(None)
     }
 
-    fn on_prompt(&mut self, id: &RawValue, params: &RawValue) -> Result<(), Refusal> {
+    fn on_prompt(&mut self, id: &RawValue, params: &RawValue) -> Result<Option<Value>, Refusal> {
         let Prompt { session_id, prompt } = rpc::params("session/prompt", params)?;
         let session = self.shared.session(&session_id)?;
         let prompt = content::words(prompt)?;
@@ -198,18 +195,18 @@ impl Server {
             session.end_turn();
             shared.outbox.answer(id, answer);
         });
-        Ok(())
+        Ok(None)
     }
 
-    fn on_set_mode(&self, params: &RawValue) -> Result<Value, Refusal> {
+    fn on_set_mode(&self, params: &RawValue) -> Result<Option<Value>, Refusal> {
         let SetMode { session_id, mode_id } = rpc::params("session/set_mode", params)?;
-        let mode = Mode::ALL.into_iter().find(|mode| mode.id() == mode_id).ok_or_else(|| {
+        let mode: Mode = serde_json::from_value(json!(mode_id)).map_err(|_| {
             Refusal::invalid_params(format!("there is no mode `{mode_id}`; there are `ask` and `bypass`"))
         })?;
         self.record(&session_id, Record::Mode { mode })
     }
 
-    fn on_set_model(&self, params: &RawValue) -> Result<Value, Refusal> {
+    fn on_set_model(&self, params: &RawValue) -> Result<Option<Value>, Refusal> {
         let SetModel { session_id, model_id: model } = rpc::params("session/set_model", params)?;
         if model.trim().is_empty() {
             return Err(Refusal::invalid_params("the model has no name"));
@@ -217,10 +214,10 @@ impl Server {
         self.record(&session_id, Record::Model { model })
     }
 
-    fn record(&self, session: &str, record: Record) -> Result<Value, Refusal> {
+    fn record(&self, session: &str, record: Record) -> Result<Option<Value>, Refusal> {
         let written = self.shared.session(session)?.record(record);
         written.map_err(|error| Refusal::internal(format!("the session file cannot be written: {error}")))?;
-        Ok(json!({}))
+        Ok(Some(json!({})))
     }
 
     /// Cancels all turns and waits for them.

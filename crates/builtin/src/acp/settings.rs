@@ -43,11 +43,6 @@ impl AcpSettings {
     pub(super) fn url(&self) -> &str {
         self.base_url.as_deref().unwrap_or_else(|| self.format.default_base_url())
     }
-
-    /// Whether the provider requires a key and there is none. A self-hosted server may need none.
-    pub(super) const fn lacks_key(&self) -> bool {
-        self.key.is_none() && self.base_url.is_none()
-    }
 }
 
 /// The form in which a provider speaks at this address; none where it has no such API. Servers that speak like OpenAI seldom know

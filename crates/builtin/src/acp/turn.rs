@@ -4,6 +4,7 @@
 //! Everything is recorded before anything acts on it. A turn is cancelled by dropping its future: the calls that it
 //! had begun are ended and closed in the conversation.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use towline_provider::{Answer, ErrorClass, Item, Stop, Usage};
@@ -43,25 +44,14 @@ pub(super) struct Turn<'a> {
 }
 
 /// Why a turn ended without an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Stopped {
     EndTurn,
     MaxTokens,
-    MaxRequests,
+    MaxTurnRequests,
     Refusal,
     Cancelled,
-}
-
-impl Stopped {
-    const fn reason(self) -> &'static str {
-        match self {
-            Self::EndTurn => "end_turn",
-            Self::MaxTokens => "max_tokens",
-            Self::MaxRequests => "max_turn_requests",
-            Self::Refusal => "refusal",
-            Self::Cancelled => "cancelled",
-        }
-    }
 }
 
 impl<'a> Turn<'a> {
@@ -87,7 +77,7 @@ impl<'a> Turn<'a> {
                 Stopped::Cancelled
             }
         };
-        Ok(json!({"stopReason": stopped.reason(), "usage": updates::turn_usage(self.totals)}))
+        Ok(json!({"stopReason": stopped, "usage": updates::turn_usage(self.totals)}))
     }
 
     async fn work(&mut self, prompt: String) -> Result<Stopped, Trouble> {
@@ -108,17 +98,14 @@ impl<'a> Turn<'a> {
                     break;
                 }
                 Stop::Done => self.carry_out(calls).await?,
-                Stop::MaxTokens => {
+                Stop::MaxTokens | Stop::Refused => {
                     self.close_calls(CUT_SHORT)?;
-                    return Ok(Stopped::MaxTokens);
-                }
-                Stop::Refused => {
-                    self.close_calls(CUT_SHORT)?;
-                    return Ok(Stopped::Refusal);
+                    let is_refused = answer.stop == Stop::Refused;
+                    return Ok(if is_refused { Stopped::Refusal } else { Stopped::MaxTokens });
                 }
             }
         }
-        Ok(Stopped::MaxRequests)
+        Ok(Stopped::MaxTurnRequests)
     }
 
     /// Asks the model for the next answer. A conversation that has become too long is summarised first.
@@ -133,9 +120,10 @@ impl<'a> Turn<'a> {
             }
             answer => answer?,
         };
-        let was_uncounted = self.session.look(Conversation::is_uncounted);
+        let is_uncounted = || self.session.look(|conversation| conversation.is_uncounted);
+        let was_uncounted = is_uncounted();
         self.spent(Purpose::Answer, answer.usage)?;
-        if !was_uncounted && self.session.look(Conversation::is_uncounted) {
+        if !was_uncounted && is_uncounted() {
             let params = json!({"sessionId": self.session.id, "message": UNCOUNTED});
             self.outbox.notify("_towline/problem", params);
         }
@@ -145,15 +133,16 @@ impl<'a> Turn<'a> {
     }
 
     async fn make_room(&mut self, why: &str) -> Result<(), Trouble> {
-        if self.is_summed_up {
-            return Err(overflow(format!("{why}, and a summary of it did not help")));
+        if !self.is_summed_up {
+            let prompts = |item: &&Item| matches!(item, Item::User { .. });
+            let last = self.session.look(|conversation| conversation.items.iter().rfind(prompts).cloned());
+            self.sum_up(None, last).await?;
+            self.is_summed_up = true;
+            if !self.is_crowded() {
+                return Ok(());
+            }
         }
-        self.sum_up(None, self.session.look(|conversation| conversation.last_prompt().cloned())).await?;
-        self.is_summed_up = true;
-        if self.is_crowded() {
-            return Err(overflow(format!("{why}, and a summary of it did not help")));
-        }
-        Ok(())
+        Err(overflow(format!("{why}, and a summary of it did not help")))
     }
 
     /// Whether four fifths of the context window are used.

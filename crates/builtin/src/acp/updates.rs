@@ -125,12 +125,12 @@ pub(super) fn commands() -> Value {
 pub(super) fn choices(mode: Mode, model: &str) -> Value {
     let modes = Mode::ALL.map(|mode| match mode {
         Mode::Ask => {
-            json!({"id": mode.id(), "name": "Ask", "description": "Asks before it changes anything"})
+            json!({"id": mode, "name": "Ask", "description": "Asks before it changes anything"})
         }
-        Mode::Bypass => json!({"id": mode.id(), "name": "Bypass", "description": "Asks for nothing"}),
+        Mode::Bypass => json!({"id": mode, "name": "Bypass", "description": "Asks for nothing"}),
     });
     json!({
-        "modes": {"currentModeId": mode.id(), "availableModes": modes},
+        "modes": {"currentModeId": mode, "availableModes": modes},
         "models": {"currentModelId": model, "availableModels": [{"modelId": model, "name": model}]},
     })
 }

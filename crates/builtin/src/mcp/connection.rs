@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use towline_agent::jsonrpc::{self, Message, RpcError, RpcRequest};
 use towline_mask::is_secret_variable;
 
 use super::lines::{ServerLine, next_line};
-use super::servers::{McpServer, TOWLINE};
+use super::servers::McpServer;
 use crate::child::Group;
 use crate::lock::lock;
 use crate::tools::one_line;
@@ -182,17 +182,16 @@ impl SharedConnection {
         let mut how = String::new();
         if let Some(mut group) = group {
             let status = timeout(ENDING, group.wait()).await;
-            how = status.map_or_else(|_| " (it closed its output)".to_owned(), |status| ended(status.ok()));
+            how = match status {
+                Err(_) => " (it closed its output)".to_owned(),
+                Ok(status) => status.map(|status| format!(" ({status})")).unwrap_or_default(),
+            };
             group.end().await;
         }
         let _ = timeout(ENDING, silence).await;
         let why = format!("the server has ended{how}{}", self.last_words());
         self.refuse_all(&why, OpenCalls::Closed(why.clone()));
     }
-}
-
-fn ended(status: Option<ExitStatus>) -> String {
-    status.map(|status| format!(" ({status})")).unwrap_or_default()
 }
 
 fn command(server: &McpServer, directory: &Path, hidden: &[String]) -> Command {
@@ -205,7 +204,7 @@ fn command(server: &McpServer, directory: &Path, hidden: &[String]) -> Command {
     command.args(&server.args).current_dir(directory);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Towline's own server authenticates with a token from its environment.
-    let hides_secrets = server.name != TOWLINE;
+    let hides_secrets = server.name != towline_agent::McpServer::TOWLINE;
     for (name, value) in std::env::vars_os() {
         // A server gets secrets only by name.
         let is_secret = || is_secret_variable(&name.to_string_lossy(), &value.to_string_lossy());

@@ -10,13 +10,11 @@ const MOST: usize = 100 * 1024;
 /// The result of `tools/call` as an outcome.
 pub(super) fn outcome(result: &Value) -> Outcome {
     let parts = result.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let mut text = parts.iter().map(part).collect::<Vec<_>>().join("\n");
-    if parts.is_empty() {
-        text = match result.get("structuredContent") {
-            Some(structured) => structured.to_string(),
-            None => "(no output)".to_owned(),
-        };
-    }
+    let text = match (parts, result.get("structuredContent")) {
+        ([], Some(structured)) => structured.to_string(),
+        ([], None) => "(no output)".to_owned(),
+        (parts, _) => parts.iter().map(part).collect::<Vec<_>>().join("\n"),
+    };
     let text = HeadAndTail::of(&text, MOST);
     match result.get("isError").and_then(Value::as_bool) {
         Some(true) => Outcome::failed(text),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ServerLine {
@@ -17,28 +17,22 @@ pub(super) async fn next_line(
     reader: &mut (impl AsyncBufRead + Unpin),
     longest: usize,
 ) -> io::Result<Option<ServerLine>> {
+    // With its end.
+    let most = longest as u64 + 1;
     let mut line = Vec::new();
-    let mut length = 0;
-    loop {
-        let available = reader.fill_buf().await?;
-        if available.is_empty() && length == 0 {
-            return Ok(None);
-        }
-        let end = available.iter().position(|byte| *byte == b'\n');
-        let piece = &available[..end.unwrap_or(available.len())];
-        length += piece.len();
-        if length <= longest {
-            line.extend_from_slice(piece);
-        } else {
-            line = Vec::new();
-        }
-        let is_last = end.is_some() || available.is_empty();
-        let used = piece.len() + usize::from(end.is_some());
-        reader.consume(used);
-        if is_last {
-            return Ok(Some(if length <= longest { ServerLine::Whole(line) } else { ServerLine::TooLong }));
+    if (&mut *reader).take(most).read_until(b'\n', &mut line).await? == 0 {
+        return Ok(None);
+    }
+    if line.pop_if(|last| *last == b'\n').is_some() || line.len() <= longest {
+        return Ok(Some(ServerLine::Whole(line)));
+    }
+    while !line.ends_with(b"\n") {
+        line.clear();
+        if (&mut *reader).take(most).read_until(b'\n', &mut line).await? == 0 {
+            break;
         }
     }
+    Ok(Some(ServerLine::TooLong))
 }
 
 #[cfg(test)]

@@ -11,4 +11,4 @@ mod servers;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::servers::{McpServer, McpServers};
+pub(crate) use self::servers::{Limits, McpServer, McpServers};

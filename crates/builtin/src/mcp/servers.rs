@@ -14,8 +14,6 @@ use super::content;
 use super::names::Names;
 use crate::tools::{Described, HeadAndTail, Outcome, Reach, ToolKind, one_line};
 
-/// The name of Towline's own server.
-pub(super) const TOWLINE: &str = "towline";
 /// The protocol version that we ask for. The parts used here are the same in all versions.
 const VERSION: &str = "2025-06-18";
 /// The most tools of one server.
@@ -36,14 +34,16 @@ pub(crate) struct McpServer {
 
 /// How long servers may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     /// To start and list their tools.
     pub(super) start: Duration,
     /// To answer a call.
     pub(super) call: Duration,
 }
 
-const LIMITS: Limits = Limits { start: Duration::from_secs(15), call: Duration::from_secs(300) };
+impl Limits {
+    pub(crate) const USUAL: Self = Self { start: Duration::from_secs(15), call: Duration::from_secs(300) };
+}
 
 /// The servers that started. Dropping this ends them.
 #[derive(Debug)]
@@ -66,14 +66,6 @@ impl McpServers {
     /// Starts all servers at once in `directory`, without our `hidden` variables. Those that do not start are
     /// returned, with the reason.
     pub(crate) async fn start(
-        servers: Vec<McpServer>,
-        directory: &Path,
-        hidden: &[String],
-    ) -> (Self, Vec<String>) {
-        Self::start_within(servers, directory, hidden, LIMITS).await
-    }
-
-    pub(super) async fn start_within(
         servers: Vec<McpServer>,
         directory: &Path,
         hidden: &[String],
@@ -102,7 +94,8 @@ impl McpServers {
     pub(crate) fn describe(&self, call: &Call) -> Option<Described> {
         let (connection, tool) = self.tool(&call.name)?;
         // Towline's own tools reach nothing but Towline.
-        let reach = if connection.name == TOWLINE { Reach::Looks } else { Reach::Acts };
+        let reach =
+            if connection.name == towline_agent::McpServer::TOWLINE { Reach::Looks } else { Reach::Acts };
         Some(Described { title: tool.spec.name.clone(), kind: ToolKind::Other, paths: Vec::new(), reach })
     }
 

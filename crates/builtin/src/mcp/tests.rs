@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::Instant;
 use towline_provider::{Call, ToolSpec};
 
 use super::servers::{Limits, McpServer, McpServers};
+use crate::test_waits::{contained, ended, reaped};
 use crate::tools::{Described, Outcome, Reach, ToolKind};
 
 /// Limits that no test reaches.
@@ -44,32 +44,10 @@ fn names(servers: &McpServers) -> Vec<String> {
     servers.specs().into_iter().map(|spec| spec.name).collect()
 }
 
-/// Waits until a file has a line that contains `part`.
-async fn heard(file: &Path, part: &str) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !fs::read_to_string(file).is_ok_and(|text| text.contains(part)) {
-        assert!(Instant::now() < deadline, "{part} does not come");
-        sleep(Duration::from_millis(10)).await;
-    }
-}
-
-/// Waits until the process whose number is in `file` is gone and reaped.
-async fn gone(file: &Path) {
-    let pid = Pid::from_raw(fs::read_to_string(file).unwrap().trim().parse().unwrap()).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while test_kill_process(pid).is_ok() {
-        assert!(Instant::now() < deadline, "{pid:?} is still there");
-        sleep(Duration::from_millis(10)).await;
-    }
-}
-
 #[tokio::test]
 async fn without_servers_there_are_no_tools_and_no_problems() {
-    fn can_move<T: Send>(_: &T) {}
-    let (servers, problems) = McpServers::start(Vec::new(), Path::new("/"), &[]).await;
+    let (servers, problems) = McpServers::start(Vec::new(), Path::new("/"), &[], Limits::USUAL).await;
     assert_eq!((names(&servers), problems), (Vec::new(), Vec::new()));
-    can_move(&servers.run(&call("none", json!({}))));
-    can_move(&McpServers::start(Vec::new(), Path::new("/"), &[]));
 }
 
 #[tokio::test]
@@ -82,7 +60,7 @@ async fn tools_of_all_pages_have_names_that_apis_accept() {
     *'"name":"a.b"'*) answer '{"content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}' ;;
     *'"name":"b"'*) answer '{"content":[{"type":"text","text":"no"}],"isError":true}' ;;"#,
     );
-    let (servers, problems) = McpServers::start_within(vec![files], folder.path(), &[], PATIENT).await;
+    let (servers, problems) = McpServers::start(vec![files], folder.path(), &[], PATIENT).await;
     assert_eq!(problems, Vec::<String>::new());
     let spec = |name: &str, description: &str, parameters| ToolSpec {
         name: name.to_owned(),
@@ -128,7 +106,7 @@ async fn tools_of_all_pages_have_names_that_apis_accept() {
 async fn only_the_tools_of_towline_itself_need_no_permission() {
     let folder = tempfile::tempdir().unwrap();
     let both = vec![server("towline", ""), server("other", "")];
-    let (servers, problems) = McpServers::start_within(both, folder.path(), &[], PATIENT).await;
+    let (servers, problems) = McpServers::start(both, folder.path(), &[], PATIENT).await;
     assert_eq!(problems, Vec::<String>::new());
     assert_eq!(names(&servers), ["mcp__towline__do_it", "mcp__other__do_it"]);
     let described = |name: &str, input| servers.describe(&call(name, input));
@@ -164,7 +142,7 @@ async fn servers_that_do_not_start_are_named_and_the_others_are_used() {
     let limits = Limits { start: Duration::from_secs(5), ..PATIENT };
     let all = vec![missing, dies, mute, refuses, toolless, server("good", "")];
     let begun = Instant::now();
-    let (servers, problems) = McpServers::start_within(all, folder.path(), &[], limits).await;
+    let (servers, problems) = McpServers::start(all, folder.path(), &[], limits).await;
     // All at once, not one after the other.
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert_eq!(
@@ -178,21 +156,21 @@ async fn servers_that_do_not_start_are_named_and_the_others_are_used() {
         ]
     );
     assert_eq!(names(&servers), ["mcp__good__do_it"]);
-    gone(&folder.path().join("pid.mute")).await;
-    gone(&folder.path().join("pid.dies")).await;
+    reaped(&folder.path().join("pid.mute")).await;
+    reaped(&folder.path().join("pid.dies")).await;
 }
 
 #[tokio::test]
 async fn a_server_that_dies_fails_the_call_and_every_later_one() {
     let folder = tempfile::tempdir().unwrap();
     let fragile = server("fragile", r#"*'"tools/call"'*) echo "out of luck" >&2; kill -9 $$ ;;"#);
-    let (servers, _) = McpServers::start_within(vec![fragile], folder.path(), &[], PATIENT).await;
+    let (servers, _) = McpServers::start(vec![fragile], folder.path(), &[], PATIENT).await;
     let expected = Outcome::failed(
         "MCP server `fragile`: the server has ended (signal: 9 (SIGKILL)); it last wrote: out of luck",
     );
     assert_eq!(servers.run(&call("mcp__fragile__do_it", json!({}))).await, expected);
     assert_eq!(servers.run(&call("mcp__fragile__do_it", json!({}))).await, expected);
-    gone(&folder.path().join("pid.fragile")).await;
+    reaped(&folder.path().join("pid.fragile")).await;
 }
 
 #[tokio::test]
@@ -200,10 +178,10 @@ async fn a_call_that_is_never_answered_ends_and_the_server_is_notified() {
     let folder = tempfile::tempdir().unwrap();
     let slow = server("slow", r#"*'"tools/call"'*) ;;"#);
     let limits = Limits { call: Duration::from_millis(500), ..PATIENT };
-    let (servers, _) = McpServers::start_within(vec![slow], folder.path(), &[], limits).await;
+    let (servers, _) = McpServers::start(vec![slow], folder.path(), &[], limits).await;
     let got = servers.run(&call("mcp__slow__do_it", json!({}))).await;
     assert_eq!(got, Outcome::failed("MCP server `slow` did not answer within 0.5 s"));
-    heard(&folder.path().join("heard.slow"), "notifications/cancelled").await;
+    contained(&folder.path().join("heard.slow"), "notifications/cancelled").await;
 }
 
 #[tokio::test]
@@ -222,7 +200,7 @@ async fn garbage_notifications_and_requests_of_a_server_do_no_harm() {
         IFS= read -r line; printf '%s\n' "$line" >> heard.noisy
         id=$mine; answer '{"content":[{"type":"text","text":"done"}]}' ;;"#,
     );
-    let (servers, _) = McpServers::start_within(vec![noisy], folder.path(), &[], PATIENT).await;
+    let (servers, _) = McpServers::start(vec![noisy], folder.path(), &[], PATIENT).await;
     assert_eq!(servers.run(&call("mcp__noisy__do_it", json!({}))).await, Outcome::ok("done"));
     let read = fs::read_to_string(folder.path().join("heard.noisy")).unwrap();
     let answers: Vec<Value> =
@@ -245,7 +223,7 @@ async fn a_line_without_end_fails_the_call_and_the_server_stays_usable() {
         r#"*'"flood":true'*) head -c 17000000 /dev/zero | tr '\0' x; echo ;;
     *'"tools/call"'*) answer '{"content":[{"type":"text","text":"fine"}]}' ;;"#,
     );
-    let (servers, _) = McpServers::start_within(vec![endless], folder.path(), &[], PATIENT).await;
+    let (servers, _) = McpServers::start(vec![endless], folder.path(), &[], PATIENT).await;
     let got = servers.run(&call("mcp__endless__do_it", json!({"flood": true}))).await;
     assert_eq!(
         got,
@@ -268,22 +246,13 @@ async fn servers_get_their_variables_and_end_with_their_owner() {
     *'"tools/call"'*) answer "{\"content\":[{\"type\":\"text\",\"text\":\"$MY_TOKEN\"}]}" ;;"#,
         )
     };
-    let (servers, _) = McpServers::start_within(vec![with_child], folder.path(), &[], PATIENT).await;
+    let (servers, _) = McpServers::start(vec![with_child], folder.path(), &[], PATIENT).await;
     assert_eq!(servers.run(&call("mcp__parent__do_it", json!({}))).await, Outcome::ok("given"));
-    heard(&folder.path().join("inner"), "\n").await;
-    let inner = fs::read_to_string(folder.path().join("inner")).unwrap();
+    contained(&folder.path().join("inner"), "\n").await;
     drop(servers);
-    gone(&folder.path().join("pid.parent")).await;
-    let ended = async {
-        loop {
-            let stat = fs::read_to_string(format!("/proc/{}/stat", inner.trim())).unwrap_or_default();
-            if stat.is_empty() || stat.contains(") Z ") {
-                return;
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(Duration::from_secs(20), ended).await.expect("the server's child ends with it");
+    reaped(&folder.path().join("pid.parent")).await;
+    // The server's child ends with it.
+    ended(&folder.path().join("inner")).await;
 }
 
 #[tokio::test]
@@ -293,7 +262,7 @@ async fn a_server_sees_a_hidden_variable_only_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let all = vec![server("other", shows), server("towline", shows), given];
     let hidden = ["CARGO_PKG_NAME".to_owned()];
-    let (servers, _) = McpServers::start_within(all, folder.path(), &hidden, PATIENT).await;
+    let (servers, _) = McpServers::start(all, folder.path(), &hidden, PATIENT).await;
     for (name, seen) in [("other", "hidden"), ("towline", "hidden"), ("given", "given")] {
         let got = servers.run(&call(&format!("mcp__{name}__do_it"), json!({}))).await;
         assert_eq!(got, Outcome::ok(seen), "{name}");

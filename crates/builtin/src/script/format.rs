@@ -78,14 +78,9 @@ impl Script {
     /// The turn for this prompt, with its index: the first one from `next` on that fits, or else the last one that
     /// fits at all.
     pub(super) fn turn_for(&self, prompt: &str, next: usize) -> Option<(usize, &ScriptTurn)> {
-        let mut fitting = self.turns.iter().enumerate().filter(|(_, turn)| turn.fits(prompt));
+        let fits = |turn: &ScriptTurn| turn.when.as_ref().is_none_or(|text| prompt.contains(text.as_str()));
+        let mut fitting = self.turns.iter().enumerate().filter(|(_, turn)| fits(turn));
         fitting.clone().find(|(place, _)| *place >= next).or_else(|| fitting.next_back())
-    }
-}
-
-impl ScriptTurn {
-    fn fits(&self, prompt: &str) -> bool {
-        self.when.as_ref().is_none_or(|text| prompt.contains(text.as_str()))
     }
 }
 

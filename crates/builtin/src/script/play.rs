@@ -7,8 +7,7 @@ use std::thread;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use towline_core::{
-    AgentEvent, MicroUsd, Role, SessionPlan, SessionStarted, ToolKind, ToolStatus, ToolUse, TurnEnd,
-    TurnStop, Usage,
+    AgentEvent, MicroUsd, Role, SessionPlan, SessionStarted, ToolKind, ToolStatus, ToolUse, TurnEnd, TurnStop,
 };
 
 use super::format::{ScriptTurn, Step};
@@ -130,7 +129,10 @@ impl<W: Write> Stage<'_, W> {
         for (place, step) in turn.steps.iter().enumerate() {
             let id = format!("call-{}-{}", self.turn, place + 1);
             match step {
-                Step::Message(text) => self.print_message(text)?,
+                Step::Message(text) => {
+                    self.last_message.clone_from(text);
+                    self.emit(&AgentEvent::Message { role: Role::Assistant, text: text.clone() })?;
+                }
                 Step::Think(text) => self.emit(&AgentEvent::Thought { text: text.clone() })?,
                 Step::Write(write) => {
                     let path = write.path.as_str();
@@ -146,7 +148,11 @@ impl<W: Write> Stage<'_, W> {
                 }
                 Step::Run(command) => self.run(id, command)?,
                 Step::Sleep(pause) => thread::sleep(*pause),
-                Step::Usage(used) => self.use_up(*used)?,
+                Step::Usage(used) => {
+                    self.cost = Some(self.cost.unwrap_or_default() + used.cost);
+                    let (used, model) = (*used, None);
+                    self.emit(&AgentEvent::Usage { model, used, context_used: None, context_size: None })?;
+                }
                 Step::Raw(line) => self.print(line.as_bytes())?,
                 Step::Fail(reason) => return self.fail(reason),
                 Step::Exit(code) => return Ok(Played::Exited(*code)),
@@ -154,11 +160,6 @@ impl<W: Write> Stage<'_, W> {
         }
         self.end_turn(TurnStop::Done)?;
         Ok(Played::Done)
-    }
-
-    fn print_message(&mut self, text: &str) -> Result<(), ScriptError> {
-        self.last_message = text.to_owned();
-        self.emit(&AgentEvent::Message { role: Role::Assistant, text: text.to_owned() })
     }
 
     fn run(&mut self, id: String, command: &str) -> Result<(), ScriptError> {
@@ -183,11 +184,6 @@ impl<W: Write> Stage<'_, W> {
         self.emit(&AgentEvent::Tool(tool.clone()))?;
         StepOutcome { status: tool.status, output: tool.output, exit_code: tool.exit_code } = make(self.cwd);
         self.emit(&AgentEvent::Tool(tool))
-    }
-
-    fn use_up(&mut self, used: Usage) -> Result<(), ScriptError> {
-        self.cost = Some(self.cost.unwrap_or_default() + used.cost);
-        self.emit(&AgentEvent::Usage { model: None, used, context_used: None, context_size: None })
     }
 
     fn fail(&mut self, reason: &str) -> Result<Played, ScriptError> {
@@ -237,11 +233,7 @@ fn begun(id: String, tool: ToolKind, name: &str, title: String, input: Value) ->
 
 impl From<io::Result<()>> for StepOutcome {
     fn from(result: io::Result<()>) -> Self {
-        match result {
-            Ok(()) => Self { status: ToolStatus::Ok, output: None, exit_code: None },
-            Err(error) => {
-                Self { status: ToolStatus::Failed, output: Some(error.to_string()), exit_code: None }
-            }
-        }
+        let status = if result.is_ok() { ToolStatus::Ok } else { ToolStatus::Failed };
+        Self { status, output: result.err().map(|error| error.to_string()), exit_code: None }
     }
 }

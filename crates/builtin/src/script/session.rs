@@ -50,13 +50,12 @@ impl Memory {
 
     /// Stores the progress. The file is replaced as a whole, so a kill leaves the old or the new one.
     pub(super) fn keep(&self, progress: Progress) -> Result<(), ScriptError> {
-        self.replace(progress).map_err(|error| self.failed("write", error))
-    }
-
-    fn replace(&self, progress: Progress) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        towline_files::replace(&self.folder.join(".gitignore"), b"*\n")?;
-        towline_files::replace(&self.file, &serde_json::to_vec(&progress)?)
+        let replace = || {
+            fs::create_dir_all(&self.folder)?;
+            towline_files::replace(&self.folder.join(".gitignore"), b"*\n")?;
+            towline_files::replace(&self.file, &serde_json::to_vec(&progress)?)
+        };
+        replace().map_err(|error| self.failed("write", error))
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> ScriptError {

@@ -60,37 +60,19 @@ fn replaced(text: &str, old: &str, new: &str, all: bool) -> Result<(String, Vec<
     if old == new {
         return Err("`old` and `new` are the same".to_owned());
     }
-    let crlf = (with_crlf(old), with_crlf(new));
-    // Models read and write plain line ends, whatever the file has.
-    let (old, new) = match line_ends(text) {
-        LineEnds::Crlf => (crlf.0.as_str(), crlf.1.as_str()),
-        LineEnds::Mixed if !text.contains(old) => (crlf.0.as_str(), crlf.1.as_str()),
-        LineEnds::Mixed | LineEnds::Plain => (old, new),
-    };
-    let lines = lines_of(text, old);
+    // Models read and write plain line ends, whatever the file has. Where it has both kinds, the replaced part decides.
+    let (line_ends, crlf) = (text.matches('\n').count(), text.matches("\r\n").count());
+    let is_crlf = crlf > 0 && (crlf == line_ends || !text.contains(old));
+    let [old, new] = [old, new].map(|part| if is_crlf { with_crlf(part) } else { part.to_owned() });
+    let lines = lines_of(text, &old);
     match lines.len() {
-        0 => Err(not_found(text, old)),
-        1 => Ok((text.replacen(old, new, 1), lines)),
-        _ if all => Ok((text.replace(old, new), lines)),
+        0 => Err(not_found(text, &old)),
+        1 => Ok((text.replacen(&old, &new, 1), lines)),
+        _ if all => Ok((text.replace(&old, &new), lines)),
         found => Err(format!(
             "`old` occurs {found} times ({}); include more of the text around the one you mean, or set `all`",
             named(&lines)
         )),
-    }
-}
-
-enum LineEnds {
-    Plain,
-    Crlf,
-    Mixed,
-}
-
-fn line_ends(text: &str) -> LineEnds {
-    let (all, crlf) = (text.matches('\n').count(), text.matches("\r\n").count());
-    match crlf {
-        0 => LineEnds::Plain,
-        crlf if crlf == all => LineEnds::Crlf,
-        _ => LineEnds::Mixed,
     }
 }
 

@@ -21,16 +21,12 @@ pub(super) fn text_of(page: &str) -> String {
                 &rest[1..]
             }
             Markup::Comment { length } => &rest[length..],
-            Markup::Tag { name, edge, length } => {
+            Markup::Tag { name, is_end, length } => {
                 if !INLINE.contains(&name.as_str()) {
                     text.line_end();
                 }
                 let after = &rest[length..];
-                if edge == Edge::Begin && HIDDEN.contains(&name.as_str()) {
-                    past_end_of(after, &name)
-                } else {
-                    after
-                }
+                if !is_end && HIDDEN.contains(&name.as_str()) { past_end_of(after, &name) } else { after }
             }
         };
     }
@@ -42,14 +38,7 @@ pub(super) fn text_of(page: &str) -> String {
 enum Markup {
     None,
     Comment { length: usize },
-    Tag { name: String, edge: Edge, length: usize },
-}
-
-/// Whether a tag opens or closes an element.
-#[derive(PartialEq)]
-enum Edge {
-    Begin,
-    End,
+    Tag { name: String, is_end: bool, length: usize },
 }
 
 impl Markup {
@@ -61,14 +50,9 @@ impl Markup {
         if !inner.starts_with(|first: char| first.is_ascii_alphabetic() || matches!(first, '/' | '!' | '?')) {
             return Self::None;
         }
-        let edge = if inner.starts_with('/') { Edge::End } else { Edge::Begin };
-        let name: String = inner
-            .trim_start_matches('/')
-            .chars()
-            .take_while(char::is_ascii_alphanumeric)
-            .map(|c| c.to_ascii_lowercase())
-            .collect();
-        Self::Tag { name, edge, length: 1 + end_of_tag(inner) }
+        let name = inner.trim_start_matches('/').chars().take_while(char::is_ascii_alphanumeric);
+        let name = name.map(|c| c.to_ascii_lowercase()).collect();
+        Self::Tag { name, is_end: inner.starts_with('/'), length: 1 + end_of_tag(inner) }
     }
 }
 
@@ -138,16 +122,10 @@ fn unescaped(raw: &str) -> String {
         text.push_str(&rest[..at]);
         rest = &rest[at..];
         let end = rest.bytes().take(12).position(|byte| byte == b';');
-        match end.and_then(|end| Some((reference(rest.get(1..end)?)?, end + 1))) {
-            Some((character, length)) => {
-                text.push(character);
-                rest = &rest[length..];
-            }
-            None => {
-                text.push('&');
-                rest = &rest[1..];
-            }
-        }
+        let found = end.and_then(|end| Some((reference(rest.get(1..end)?)?, end + 1)));
+        let (character, length) = found.unwrap_or(('&', 1));
+        text.push(character);
+        rest = &rest[length..];
     }
     text.push_str(rest);
     text

@@ -1,7 +1,7 @@
 //! Text files line by line, with at most one line in memory.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 /// How much of a file is read to see whether it is text.
@@ -42,30 +42,21 @@ impl<R: BufRead> Lines<R> {
     /// The next line; `None` at the end. A last line without a line end counts.
     pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.line.clear();
-        let mut length = 0;
-        let mut ended = false;
-        while !ended {
-            let available = match self.reader.fill_buf() {
-                Ok(available) => available,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            if available.is_empty() {
-                break;
-            }
-            let end = available.iter().position(|byte| *byte == b'\n');
-            let piece = &available[..end.unwrap_or(available.len())];
-            let room = self.longest - self.line.len();
-            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
-            length += piece.len();
-            ended = end.is_some();
-            let used = piece.len() + usize::from(ended);
-            self.reader.consume(used);
-        }
-        if length == 0 && !ended {
+        if self.reader.by_ref().take(self.longest as u64).read_until(b'\n', &mut self.line)? == 0 {
             return Ok(None);
         }
-        let left_out = length - self.line.len();
+        let mut left_out = 0;
+        if self.line.pop_if(|last| *last == b'\n').is_none() {
+            let mut rest = Vec::new();
+            while self.reader.by_ref().take(LOOKED_AT as u64).read_until(b'\n', &mut rest)? > 0 {
+                left_out += rest.len();
+                if rest.ends_with(b"\n") {
+                    left_out -= 1;
+                    break;
+                }
+                rest.clear();
+            }
+        }
         let bytes = match left_out {
             0 => self.line.strip_suffix(b"\r").unwrap_or(&self.line),
             _ => &self.line,

@@ -22,9 +22,12 @@ use std::path::PathBuf;
 
 pub(crate) use towline_core::ToolKind;
 
-pub(crate) use self::output::HeadAndTail;
+pub(crate) use self::output::{HeadAndTail, whole_characters};
 pub(crate) use self::toolbox::{ToolOptions, Toolbox};
 pub(crate) use self::words::one_line;
+
+/// Receives what a call prints while it runs.
+pub(crate) type OutputSink<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
 
 /// What a call is about to do, for permission and display.
 #[derive(Debug, Clone, PartialEq, Eq)]

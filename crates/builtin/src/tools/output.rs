@@ -1,9 +1,6 @@
-//! Bounds output of any length: cuts it to its beginning and end, and passes pieces of it on while it arrives.
+//! Bounds output of any length: cuts it to its beginning and end.
 
 use std::collections::VecDeque;
-use std::time::Duration;
-
-use tokio::time::Instant;
 
 /// The beginning and the end of a long output.
 #[derive(Debug)]
@@ -47,67 +44,30 @@ impl HeadAndTail {
             return String::from_utf8_lossy(&self.head).into_owned();
         }
         let head = &self.head[..self.head.len() - unfinished(&self.head)];
-        let torn = tail.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
-        let tail = &tail[torn..];
+        let tail = &tail[torn(tail)..];
         let left_out = self.total - (head.len() + tail.len()) as u64;
         let (head, tail) = (String::from_utf8_lossy(head), String::from_utf8_lossy(tail));
         format!("{head}\n[… {left_out} bytes left out …]\n{tail}")
     }
 }
 
+/// A piece of a text without the parts of characters at its edges.
+pub(crate) fn whole_characters(bytes: &[u8]) -> &[u8] {
+    let bytes = &bytes[..bytes.len() - unfinished(bytes)];
+    &bytes[torn(bytes)..]
+}
+
+/// How many bytes at the beginning belong to a character that began before.
+fn torn(bytes: &[u8]) -> usize {
+    bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count()
+}
+
 /// How many bytes at the end belong to an unfinished character.
 fn unfinished(bytes: &[u8]) -> usize {
-    let start = bytes.len().saturating_sub(3);
-    for (index, byte) in bytes.iter().enumerate().skip(start).rev() {
-        let length = match byte {
-            0xc2..=0xdf => 2,
-            0xe0..=0xef => 3,
-            0xf0..=0xf4 => 4,
-            0x80..=0xbf => continue,
-            _ => return 0,
-        };
-        let there = bytes.len() - index;
-        return if there < length { there } else { 0 };
-    }
-    0
-}
-
-/// The shortest time between two pieces for followers.
-const EVERY: Duration = Duration::from_millis(100);
-/// The longest piece for followers: the end of the output.
-const AT_ONCE: usize = 4 * 1024;
-
-/// Output for followers, in pieces that are neither too many nor too large.
-#[derive(Debug)]
-pub(super) struct Pieces {
-    waiting: Vec<u8>,
-    due: Instant,
-}
-
-impl Pieces {
-    pub(super) fn new() -> Self {
-        Self { waiting: Vec::new(), due: Instant::now() }
-    }
-
-    pub(super) fn push(&mut self, piece: &[u8]) {
-        let piece = &piece[piece.len().saturating_sub(AT_ONCE)..];
-        let too_many = (self.waiting.len() + piece.len()).saturating_sub(AT_ONCE);
-        self.waiting.drain(..too_many);
-        self.waiting.extend_from_slice(piece);
-    }
-
-    /// When the next piece may be shown; `None` while there is nothing to show.
-    pub(super) fn due(&self) -> Option<Instant> {
-        (self.waiting.len() > unfinished(&self.waiting)).then_some(self.due)
-    }
-
-    /// All whole characters that wait.
-    pub(super) fn take(&mut self) -> String {
-        self.due = Instant::now() + EVERY;
-        let rest = self.waiting.split_off(self.waiting.len() - unfinished(&self.waiting));
-        let piece = std::mem::replace(&mut self.waiting, rest);
-        String::from_utf8_lossy(&piece).into_owned()
-    }
+    let last = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
+    // Bytes that begin no character are no unfinished one.
+    let is_unfinished = str::from_utf8(last).is_err_and(|error| error.error_len().is_none());
+    if is_unfinished { last.len() } else { 0 }
 }
 
 #[cfg(test)]
@@ -134,25 +94,17 @@ mod tests {
     fn characters_are_not_torn() {
         // Three bytes each: the cuts are inside the second and the second last.
         assert_eq!(HeadAndTail::of("€€€€", 8), "€\n[… 6 bytes left out …]\n€");
-        let mut pieces = Pieces::new();
-        pieces.push(&"a€".as_bytes()[..3]);
-        assert_eq!(pieces.take(), "a");
-        assert_eq!(pieces.due(), None);
-        pieces.push(&"€".as_bytes()[2..]);
-        assert_eq!(pieces.take(), "€");
-        pieces.push(b"\xff\xfe");
-        assert_eq!(pieces.take(), "\u{fffd}\u{fffd}");
+        assert_eq!(whole_characters(&"a€".as_bytes()[..3]), b"a");
+        assert_eq!(whole_characters(&"€b€".as_bytes()[1..6]), b"b");
+        assert_eq!(whole_characters(b"\xff\xfe"), b"\xff\xfe");
     }
 
     #[test]
     fn memory_is_bounded() {
         let mut ends = HeadAndTail::new(30 * 1024);
-        let mut pieces = Pieces::new();
         for _ in 0..2_000 {
             ends.push(&[b'x'; 16 * 1024]);
-            pieces.push(&[b'x'; 16 * 1024]);
         }
         assert!(ends.head.capacity() + ends.tail.capacity() <= 60 * 1024, "{}", ends.tail.capacity());
-        assert!(pieces.waiting.capacity() <= 16 * 1024, "{}", pieces.waiting.capacity());
     }
 }

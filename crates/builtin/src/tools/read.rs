@@ -1,6 +1,8 @@
 //! `read`: a part of a text file with line numbers.
 
 use std::fmt::Write;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 
 use super::arguments::{Arguments, Field, Form, Tool, Work};
@@ -34,15 +36,11 @@ pub(super) fn read(places: &Places, arguments: &Arguments) -> Result<String, Str
     let shown = places.shown(&path);
     let first = arguments.number("offset").unwrap_or(1);
     let limit = arguments.number("limit").unwrap_or(MOST_LINES).min(MOST_LINES);
-    part(open_text(&path, &shown, LONGEST_LINE)?, first, limit, &shown)
+    part(open_text(&path, &shown)?, first, limit, &shown)
 }
 
 /// Opens a file that must be text.
-fn open_text(
-    path: &Path,
-    shown: &str,
-    longest: usize,
-) -> Result<Lines<std::io::BufReader<std::fs::File>>, String> {
+fn open_text(path: &Path, shown: &str) -> Result<Lines<BufReader<File>>, String> {
     let cannot = |error| format!("{shown} cannot be read: {error}");
     let data = path.metadata().map_err(cannot)?;
     if data.is_dir() {
@@ -51,7 +49,7 @@ fn open_text(
     if !data.is_file() {
         return Err(format!("{shown} is not a regular file and cannot be read"));
     }
-    match lines::open(path, longest).map_err(cannot)? {
+    match lines::open(path, LONGEST_LINE).map_err(cannot)? {
         Opened::Text(lines) => Ok(lines),
         Opened::Binary => Err(format!(
             "{shown} is a binary file of {} bytes and is not shown; use `run` to look at it",
@@ -60,12 +58,7 @@ fn open_text(
     }
 }
 
-fn part<R: std::io::BufRead>(
-    mut lines: Lines<R>,
-    first: u64,
-    limit: u64,
-    shown: &str,
-) -> Result<String, String> {
+fn part(mut lines: Lines<BufReader<File>>, first: u64, limit: u64, shown: &str) -> Result<String, String> {
     let mut output = String::new();
     let mut number = 0_u64;
     loop {

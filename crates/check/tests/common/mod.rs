@@ -214,6 +214,7 @@ fn goal(repository: &Repository) -> Goal {
         sessions: BTreeMap::new(),
         accounts: BTreeMap::new(),
         continues: None,
+        scheduling: towline_core::Scheduling::default(),
         labels: Vec::new(),
         metadata: BTreeMap::new(),
         origin: Origin { channel: "test".into(), thread: None, by: None },

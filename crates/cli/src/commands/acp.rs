@@ -8,7 +8,6 @@ use towline_agent::{OpenaiApi, Provider};
 use towline_app::{Context, Error};
 use towline_builtin::acp::{AcpSettings, Fetch, Key, Prices, main, wire_format};
 
-/// The built-in agent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The key is read from the environment, never from the command line. A server of your own (--base-url) may need none.

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use towline_agent::Ability;
 use towline_api::{AgentCheck, AgentLine, Level, SignedIn};
+use towline_app::find::MissingProgram;
 use towline_app::inspect::{AgentDetails, check_agent, list_agents};
 use towline_app::{Context, Error};
 
@@ -13,39 +14,36 @@ use crate::args::{Agents, AgentsCommand};
 use crate::inspect::{Mark, NEEDS_A_PERSON, Row, count, findings, rows_lines, summary};
 use crate::notices;
 use crate::output::{self, Layout};
-use crate::view::Paint;
 
 /// An empty cell.
 const NOTHING: &str = "–";
-/// Instead of a version, where there is no program.
-const NOT_FOUND: &str = "not found";
-const NOT_EXECUTABLE: &str = "not executable";
 
 /// Lists agents, or checks one.
 pub(crate) async fn run(context: &Context, args: Agents) -> Result<ExitCode, Error> {
     if let Some(AgentsCommand::Check { name }) = args.command {
         let details = check_agent(context, &name).await?;
-        notices::settings(&details.warnings);
+        notices::print(&details.notices);
         return Ok(check(context, &name, details, args.json));
     }
     let list = list_agents(context).await?;
-    notices::settings(&list.warnings);
+    notices::print(&list.notices);
     if args.json {
-        output::print_json_or_exit(Layout::Pretty, &list.lines);
+        let lines: Vec<&AgentLine> = list.lines.iter().map(|(line, _)| line).collect();
+        output::print_json_or_exit(Layout::Pretty, &lines);
     } else {
         table(&list.lines).iter().for_each(output::print_or_exit);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn cells(line: &AgentLine, place: Option<usize>) -> Vec<String> {
+fn cells(line: &AgentLine, missing: Option<&MissingProgram>, place: Option<usize>) -> Vec<String> {
     let facts = &line.facts;
     let or_nothing = |text: Option<&str>| output::printable(text.unwrap_or(NOTHING));
     let program = or_nothing(facts.path.as_deref().or(facts.problem.as_deref()));
     // If the column with the path is left out, the version must not suggest that the agent can be started.
-    let version = match &facts.problem {
-        Some(problem) if problem.ends_with(NOT_EXECUTABLE) => NOT_EXECUTABLE.to_owned(),
-        Some(_) => NOT_FOUND.to_owned(),
+    let version = match missing {
+        Some(MissingProgram::NotExecutable(_)) => "not executable".to_owned(),
+        Some(MissingProgram::NotFound(_)) => "not found".to_owned(),
         None => or_nothing(facts.version.as_deref()),
     };
     vec![
@@ -62,6 +60,7 @@ fn cells(line: &AgentLine, place: Option<usize>) -> Vec<String> {
         program,
     ]
 }
+
 const fn signed_in(state: &SignedIn) -> &'static str {
     match state {
         SignedIn::NotNeeded => "not needed",
@@ -70,7 +69,7 @@ const fn signed_in(state: &SignedIn) -> &'static str {
     }
 }
 
-fn table(lines: &[AgentLine]) -> Vec<String> {
+fn table(lines: &[(AgentLine, Option<MissingProgram>)]) -> Vec<String> {
     const HEADS: [&str; 11] = [
         "#",
         "NAME",
@@ -86,7 +85,11 @@ fn table(lines: &[AgentLine]) -> Vec<String> {
     ];
     let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
     // Those in use come first, in their order.
-    rows.extend((1..).zip(lines).map(|(place, line)| cells(line, line.facts.in_use.then_some(place))));
+    rows.extend(
+        (1..).zip(lines).map(|(place, (line, missing))| {
+            cells(line, missing.as_ref(), line.facts.in_use.then_some(place))
+        }),
+    );
     output::table(&rows, &["PROGRAM", "ACCOUNT", "UNKNOWN FRAMES", "TESTED", "MODEL"])
 }
 
@@ -100,12 +103,12 @@ fn check(context: &Context, name: &str, details: AgentDetails, json: bool) -> Ex
         let report = AgentCheck { ok: problems == 0, line, abilities: abilities.collect(), findings };
         output::print_json_or_exit(Layout::Pretty, &report);
     } else {
-        let paint = Paint::for_stdout(context);
+        let paint = output::paint(context);
         output::print_or_exit(paint.bold(&format!("what {} can do", output::printable(name))));
         let abilities: Vec<Row> = abilities.into_iter().map(ability_row).collect();
         rows_lines(paint, &abilities).iter().for_each(output::print_or_exit);
         output::print_or_exit("");
-        output::print_or_exit(paint.bold("what is seen of it"));
+        output::print_or_exit(paint.bold("what was found"));
         let rows: Vec<Row> = rows.into_iter().map(|row| Row { group: None, ..row }).collect();
         rows_lines(paint, &rows).iter().for_each(output::print_or_exit);
         output::print_or_exit("");

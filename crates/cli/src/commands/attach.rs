@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use towline_app::{Context, Error, Steering, unreachable};
-use towline_core::Seq;
-use towline_engine::{Home, follow, is_driven};
+use towline_app::{Context, Error, Steering, follow, halt};
+use towline_core::{GoalId, Phase, Seq};
+use towline_engine::{EngineError, GoalCommand, Home, is_driven, running_server};
 use towline_store::Store;
 
 use crate::args::{Attach, RunFormat};
@@ -22,6 +22,8 @@ pub(super) enum From {
     Now,
     /// Its whole story.
     TheBeginning,
+    /// The same of a goal that was just handed to the server: leaving the view is a decision about the goal.
+    Submitted,
 }
 
 /// Attaches to the goal.
@@ -38,17 +40,19 @@ pub(super) async fn attach(
     from: From,
 ) -> Result<ExitCode, Error> {
     let mut interrupts = Interrupts::listen()?;
+    let after = if from == From::Now { found.record.last_seq } else { Seq(0) };
+    let mut following = follow(&found, after).await?;
+    let steering = Steering::Other { context: Box::new(context.clone()), state: found.state.clone() };
     let (home, store, record) = (found.state.home, found.state.store, found.record);
     let goal = record.goal.id;
-    let after = if from == From::Now { record.last_seq } else { Seq(0) };
-    let mut following = follow(&home, Arc::clone(&store), &record, after).await.map_err(unreachable)?;
-    let steering = Steering::Other { home: home.clone(), store: Arc::clone(&store) };
     let mut watching = Watching::new(context, &home, format, goal, Arc::clone(&store), steering, None);
     if from == From::TheBeginning {
         watching.print(&format!("goal {}  {}", goal.short(), output::brief(&record.goal.title)));
     }
     watching.begin(Some(&record).filter(|_| from == From::Now)).await;
+    let was_run = is_driven(&home, record.lease.as_ref()) || running_server(&home).is_some();
     let mut live = following.live();
+    let mut is_asked = false;
     loop {
         tokio::select! {
             Some(message) = live.next() => watching.write(message),
@@ -56,9 +60,27 @@ pub(super) async fn attach(
                 Some(event) => watching.take(&event).await,
                 None => break,
             },
-            () = watching.tick() => watching.look().await,
+            () = watching.tick() => match is_asked.then(|| watching.typed()).flatten().as_deref() {
+                None if is_asked => {}
+                None => watching.look().await,
+                Some("c" | "cancel") => {
+                    is_asked = false;
+                    cancel(context, goal).await?;
+                }
+                Some("d" | "detach") => {
+                    watching.finish();
+                    return leave(&home, &store, goal).await;
+                }
+                Some(_) => watching.print(&question(goal)),
+            },
             interrupt = interrupts.next() => match interrupt {
                 Interrupt::Suspend => watching.suspend(),
+                Interrupt::Stop if from == From::Submitted && output::is_terminal() => {
+                    is_asked = true;
+                    watching.print(&question(goal));
+                }
+                // There is nobody to ask, so Ctrl-C cancels, as for a goal that runs here.
+                Interrupt::Stop if from == From::Submitted => cancel(context, goal).await?,
                 Interrupt::Stop | Interrupt::Pause | Interrupt::Kill => {
                     watching.finish();
                     return leave(&home, &store, goal).await;
@@ -68,16 +90,37 @@ pub(super) async fn attach(
     }
     watching.finish();
     let record = store.load(goal).await?;
+    if was_run && !record.state.phase.is_settled() && !is_driven(&home, record.lease.as_ref()) {
+        output::eprint(format_args!("the process that ran goal {} has ended", goal.short()));
+    }
     conclude(context, &home, format, &record, None);
     Ok(exit_code_of(&record.state.phase))
 }
 
-async fn leave(home: &Home, store: &Arc<dyn Store>, goal: towline_core::GoalId) -> Result<ExitCode, Error> {
+/// Asks whether a goal that the server runs is cancelled or left running.
+fn question(goal: GoalId) -> String {
+    let id = goal.short();
+    format!(
+        "cancel goal {id} (c), or leave it running on the server (d)? Type c or d and press Enter; Ctrl-C again leaves it running"
+    )
+}
+
+/// Cancels the goal, whether it runs or waits. Its end is shown like every other; one that has ended meanwhile stays as it is.
+async fn cancel(context: &Context, goal: GoalId) -> Result<(), Error> {
+    match halt(context, &goal.to_string(), GoalCommand::Cancel).await {
+        Err(Error::Engine(EngineError::Illegal { .. })) | Ok(_) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+async fn leave(home: &Home, store: &Arc<dyn Store>, goal: GoalId) -> Result<ExitCode, Error> {
     let record = store.load(goal).await?;
-    if is_driven(home, record.lease.as_ref()) && !record.state.phase.is_settled() {
+    let runs = is_driven(home, record.lease.as_ref()) || running_server(home).is_some();
+    if runs && !record.state.phase.is_settled() {
         let id = goal.short();
+        let does = if record.state.phase == Phase::Queued { "stays in the queue" } else { "keeps running" };
         output::eprint(format_args!(
-            "goal {id} keeps running; return to it with: towline attach {id} (to end it: towline cancel {id})"
+            "goal {id} {does}; return to it with: towline attach {id} (to end it: towline cancel {id})"
         ));
     }
     Ok(ExitCode::SUCCESS)

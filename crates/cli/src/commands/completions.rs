@@ -13,7 +13,6 @@ use crate::{find, output};
 /// How many goals are offered.
 const OFFERED: usize = 50;
 
-/// Print a script that completes towline's command line in your shell.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,7 +24,6 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-/// Print what a word of the command line can be.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Complete {
     /// What the word names.
@@ -105,6 +103,7 @@ fn asking_zsh(line: &str) -> String {
         ("':id -- ", "goals"),
         ("'*::ids -- ", "goals"),
         ("--goal=[", "goals"),
+        ("--after=[", "goals"),
         ("--agent=[", "agents"),
         ("--budget=[", "axes"),
     ];

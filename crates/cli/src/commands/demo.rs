@@ -10,7 +10,6 @@ use uuid::Uuid;
 
 use crate::args::{Run, RunFormat};
 use crate::commands::run::start;
-use crate::view::Paint;
 use crate::{find, output};
 
 /// Makes the sample project below the state directory and runs a goal on it like on any other.
@@ -47,12 +46,12 @@ fn is_on_path(context: &Context) -> bool {
 
 /// What was proven, and how anyone can see it for themselves.
 fn proof(context: &Context, record: &towline_store::GoalRecord) {
-    let paint = Paint::for_stdout(context);
+    let paint = output::paint(context);
     let Some(candidate) = &record.state.candidate else { return };
     output::print(format_args!("\n{}", paint.bold("The proof")));
     let proven = format!(
         "  Towline ran `{}` itself on a clean checkout of {}: red after attempt 1, green after attempt 2.",
-        demo::CHECK.command,
+        demo::CHECK,
         candidate.short()
     );
     output::fitted(&proven).iter().for_each(output::print);
@@ -60,7 +59,7 @@ fn proof(context: &Context, record: &towline_store::GoalRecord) {
     output::print(format_args!("    cd {}", context.directory.display()));
     let program = if is_on_path(context) { "towline".into() } else { context.program.display().to_string() };
     output::print(format_args!("    {program} merge {}", record.goal.id.short()));
-    output::print(format_args!("    {}", demo::CHECK.command));
+    output::print(format_args!("    {}", demo::CHECK));
     output::print(format_args!("  Remove the goal and the sample project:"));
     output::print(format_args!("    {program} rm {}", record.goal.id.short()));
     if !is_on_path(context) {

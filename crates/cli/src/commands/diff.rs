@@ -4,10 +4,10 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use towline_app::{Change, Context, Detail, Error, diff};
+use towline_view::Paint;
 
 use crate::args::Diff;
 use crate::commands::foreground::Interrupts;
-use crate::view::Paint;
 use crate::{find, output};
 
 /// Prints the change.
@@ -24,7 +24,7 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<(), Error> {
     if diff.is_empty() {
         output::eprint(format_args!("goal {} has changed nothing", goal.short()));
     }
-    let shown = output::mask().text(&diff).into_owned();
+    let shown = towline_view::mask().text(&diff).into_owned();
     if shown != diff {
         output::eprint(format_args!("note: secrets are hidden in this diff; --raw shows them"));
     }
@@ -33,8 +33,8 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<(), Error> {
         return Ok(());
     }
     // Whatever the agent wrote into a file is there to be read, not obeyed.
-    let paint = Paint::for_stdout(context);
-    let lines: Vec<String> = shown.lines().map(|line| output::clean(&painted(paint, line))).collect();
+    let paint = output::paint(context);
+    let lines: Vec<String> = shown.lines().map(|line| towline_view::clean(&painted(paint, line))).collect();
     if !lines.is_empty() && !paged(context, &lines)? {
         lines.iter().for_each(output::print_or_exit);
     }
@@ -44,9 +44,7 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<(), Error> {
 /// A line of a diff in its colour.
 fn painted(paint: Paint, line: &str) -> String {
     match line.as_bytes() {
-        [b'd', b'i', b'f', b'f', b' ', ..] | [b'-', b'-', b'-', b' ', ..] | [b'+', b'+', b'+', b' ', ..] => {
-            paint.bold(line)
-        }
+        _ if ["diff ", "--- ", "+++ "].iter().any(|head| line.starts_with(head)) => paint.bold(line),
         [b'@', b'@', ..] => paint.dim(line),
         [b'+', ..] => paint.good(line),
         [b'-', ..] => paint.bad(line),

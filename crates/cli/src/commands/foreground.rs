@@ -11,19 +11,16 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use towline_agent::AgentSettings;
 use towline_app::report::goal_report;
-use towline_app::{Context, Error, NOTIFY_COMMAND, Notifier, State, Steering, start_goal};
+use towline_app::{Context, Error, NOTIFY_COMMAND, Notifier, State, Steering, next_steps, start_goal};
 use towline_core::{AgentName, Event, Goal, PauseReason, Seq};
-use towline_engine::{
-    AgentInTrouble, Clock, EngineError, Handle, Home, StoreTrouble, SystemClock, is_driven,
-};
+use towline_engine::{AgentInTrouble, Clock, EngineError, Handle, Home, StoreTrouble, SystemClock};
 use towline_store::GoalRecord;
+use towline_view::{clock_time, ending, note_unprotected, step_lines};
 
 use crate::args::RunFormat;
 use crate::commands::watching::Watching;
 use crate::failure::exit_code_of;
-use crate::notices::note_unprotected;
 use crate::output::{self, Layout};
-use crate::view::{Paint, clock_time, ending, step_lines};
 
 /// The time that an agent or a check has to end after SIGTERM before it is killed. A machine or a container that shuts down waits
 /// about ten seconds.
@@ -171,16 +168,13 @@ async fn follow(
 
 /// Waits for the goal's driver to end. A person who insists is still heard.
 async fn finish(handle: Handle, interrupts: &mut Interrupts) -> Result<GoalRecord, EngineError> {
-    let stop = handle.stopper();
+    let steerer = handle.steerer();
     let result = handle.result();
     tokio::pin!(result);
     loop {
         tokio::select! {
             record = &mut result => return record,
-            interrupt = interrupts.next() => match interrupt {
-                Interrupt::Stop | Interrupt::Pause | Interrupt::Kill => stop.kill().await,
-                Interrupt::Suspend => suspend(),
-            },
+            () = interrupts.stop() => steerer.kill().await,
         }
     }
 }
@@ -199,9 +193,9 @@ pub(super) fn conclude(
     if format.json || format.events {
         return;
     }
-    let paint = Paint::for_stdout(context);
-    let mut lines = ending(paint, record);
-    lines.extend(step_lines(record, is_driven(home, record.lease.as_ref()), first));
+    let paint = output::paint(context);
+    let mut lines = ending(paint, record, SystemClock.now());
+    lines.extend(step_lines(&next_steps(record, home, first)));
     lines.extend(note_unprotected(&record.goal));
     lines.iter().flat_map(|line| output::fitted(line)).for_each(output::print);
 }
@@ -271,16 +265,18 @@ impl Interrupts {
         if std::mem::replace(&mut self.asked, true) { Interrupt::Kill } else { interrupt }
     }
 
+    /// Waits for the next one that is about stopping. This process is suspended as often as a person wants.
+    pub(super) async fn stop(&mut self) {
+        while self.next().await == Interrupt::Suspend {
+            suspend();
+        }
+    }
+
     /// Waits for the next signal to stop; only for a moment if there was one before.
     async fn end_of_patience(&mut self) {
         let was_asked = self.asked;
-        let insisted = async {
-            while self.next().await == Interrupt::Suspend {
-                suspend();
-            }
-        };
         tokio::select! {
-            () = insisted => {}
+            () = self.stop() => {}
             () = tokio::time::sleep(NOTIFY_PATIENCE), if was_asked => {}
         }
     }

@@ -3,13 +3,12 @@
 use towline_api::MissingPart;
 use towline_app::init::{Proposal, Protection, Writing, init};
 use towline_app::{Context, Error};
+use towline_view::Paint;
+use towline_view::hints::words;
 
-use crate::hints::words;
 use crate::inspect::{Mark, Row, rows_lines};
 use crate::output::{self, Layout};
-use crate::view::Paint;
 
-/// Write a towline.toml for this project.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Init {
     /// Replace an existing file
@@ -36,7 +35,7 @@ pub(crate) fn run(context: &Context, args: &Init) -> Result<(), Error> {
     match (args.json, args.print) {
         (true, _) => output::print_json_or_exit(Layout::Pretty, &proposal.report),
         (false, true) => output::print_or_exit(proposal.report.text.trim_end()),
-        (false, false) => print_proposal(Paint::for_stdout(context), &proposal),
+        (false, false) => print_proposal(output::paint(context), &proposal),
     }
     Ok(())
 }

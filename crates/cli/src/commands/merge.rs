@@ -4,15 +4,14 @@ use std::process::ExitCode;
 
 use towline_app::{Context, Error, Merged};
 use towline_core::Commit;
+use towline_view::Paint;
 use towline_workspace::{MergeStyle, MergeWay};
 
 use crate::commands::STOPPED;
 use crate::commands::verify::{show_checks, stopped};
 use crate::notices;
 use crate::output::{self, Layout};
-use crate::view::Paint;
 
-/// Merge a goal's verified commit into your branch.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -84,7 +83,7 @@ pub(crate) async fn run(context: &Context, args: Merge) -> Result<ExitCode, Erro
     if args.json {
         output::print_json_or_exit(Layout::Pretty, &merged.report);
     } else {
-        print_merge(Paint::for_stdout(context), &merged);
+        print_merge(output::paint(context), &merged);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -94,10 +93,7 @@ fn print_merge(paint: Paint, merged: &Merged) {
     let (into, candidate) = (&merged.report.into, merged.candidate.short());
     let root = output::homely(&merged.root.display().to_string());
     let dry_run = merged.report.dry_run;
-    let files = match merged.report.files {
-        1 => "1 file".to_owned(),
-        count => format!("{count} files"),
-    };
+    let files = towline_view::counted(merged.report.files, "file");
     let how = match merged.way {
         MergeWay::AlreadyThere => {
             return output::print_or_exit(format_args!(

@@ -3,9 +3,7 @@
 use towline_app::{Context, Error};
 
 use crate::output::{self, Layout};
-use crate::view::Paint;
 
-/// Push a goal's verified commit to a remote.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,6 +37,6 @@ pub(crate) async fn run(context: &Context, args: Push) -> Result<(), Error> {
     }
     let commit = pushed.commit.get(..12).unwrap_or(&pushed.commit);
     let line = format!("✓ pushed {commit} to `{}` as {}", pushed.remote, pushed.branch);
-    output::print_or_exit(Paint::for_stdout(context).good(&line));
+    output::print_or_exit(output::paint(context).good(&line));
     Ok(())
 }

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use towline_app::{Context, Error, ReplayOutcome, ReplayViewer, replay};
+use towline_app::{Context, Error, ReplayOutcome, replay};
 use towline_core::Envelope;
+use towline_engine::{Clock, SystemClock};
+use towline_view::{Detail, Story};
 
 use crate::output::{self, Layout};
-use crate::view::{Detail, Paint, Story};
 
-/// Replay an attempt.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,54 +46,31 @@ fn speed(text: &str) -> Result<f64, String> {
 
 /// Replays the attempt.
 pub(crate) async fn run(context: &Context, args: Replay) -> Result<ExitCode, Error> {
-    let story = Story::new(Paint::for_stdout(context), Detail::Whole);
-    let mut showing = Showing { story, json: args.json, silent: args.check, speed: args.speed, last: None };
-    let replayed = replay(context, &args.id, args.attempt, &mut showing).await?;
+    let mut story = Story::new(output::paint(context), Detail::Whole);
+    let mut last = None;
+    let show = async |event: &Envelope, at: Option<Timestamp>| {
+        // Every event counts, printed or not: questions are numbered from the goal's first on.
+        let lines = story.lines(event, SystemClock.now());
+        let Some(at) = at.filter(|_| !args.check) else { return };
+        keep_pace(args.speed, &mut last, at).await;
+        if args.json {
+            output::print_json_or_exit(Layout::Line, &Envelope { at, ..event.clone() });
+        } else {
+            output::print_fitted(&lines);
+        }
+    };
+    let replayed = replay(context, &args.id, args.attempt, show).await?;
     report(&args, &replayed);
     Ok(if replayed.outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
 }
 
-/// Shows events at their pace.
-struct Showing {
-    story: Story,
-    json: bool,
-    silent: bool,
-    speed: Option<f64>,
-    last: Option<Timestamp>,
-}
-
-impl ReplayViewer for Showing {
-    /// Takes note of what happened before: questions are numbered from the goal's first on.
-    fn pass(&mut self, event: &Envelope) {
-        self.story.lines(event);
-    }
-
-    async fn show(&mut self, event: &Envelope, at: Timestamp) {
-        if self.silent {
-            return;
-        }
-        self.keep_pace(at).await;
-        if self.json {
-            output::print_json_or_exit(Layout::Line, &Envelope { at, ..event.clone() });
-        } else {
-            self.story
-                .lines(event)
-                .iter()
-                .flat_map(|line| output::fitted(line))
-                .for_each(output::print_or_exit);
-        }
-    }
-}
-
-impl Showing {
-    /// Waits as long as it took then.
-    async fn keep_pace(&mut self, at: Timestamp) {
-        let last = self.last.replace(self.last.map_or(at, |last| last.max(at)));
-        if let (Some(speed), Some(last)) = (self.speed, last)
-            && let Ok(pause) = Duration::try_from(at.duration_since(last))
-        {
-            tokio::time::sleep(pause.div_f64(speed)).await;
-        }
+/// Waits as long as it took then.
+async fn keep_pace(speed: Option<f64>, last: &mut Option<Timestamp>, at: Timestamp) {
+    let before = last.replace(last.map_or(at, |last| last.max(at)));
+    if let (Some(speed), Some(before)) = (speed, before)
+        && let Ok(pause) = Duration::try_from(at.duration_since(before))
+    {
+        tokio::time::sleep(pause.div_f64(speed)).await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use towline_app::{Context, Error, Resumption, find};
+use towline_app::{Context, Error, Resumption, find, must_not_wait};
 use towline_core::{BudgetChange, NextSession};
 use towline_engine::GoalCommand;
 
@@ -11,7 +11,6 @@ use crate::commands::attach::{From, attach};
 use crate::commands::foreground::{Beginning, Foreground};
 use crate::{notices, output};
 
-/// Open an ended goal again and continue it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -73,6 +72,9 @@ pub(crate) async fn resume_goal(
         }
         Resumption::Elsewhere(found) => attach(context, *found, format, From::Now).await,
         Resumption::Here { found, agents, requests } => {
+            if found.record.state.preparations == 0 {
+                must_not_wait(&found.record.goal)?;
+            }
             notices::print(&agents.notices);
             let foreground = Foreground { context, state: found.state, agents: agents.agents, format };
             Ok(foreground.drive(Beginning::Existing { record: Box::new(found.record), requests }).await?.1)

@@ -10,7 +10,6 @@ use towline_store::GoalRecord;
 use crate::failure::error_text;
 use crate::output::{self, Layout};
 
-/// Remove goals and their files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A goal whose work is in none of your branches, remote branches or tags is not removed. With --force it is removed, and its \
@@ -41,8 +40,9 @@ pub(crate) async fn run(context: &Context, args: Rm) -> Result<ExitCode, Error> 
         output::print_json_or_exit(Layout::Pretty, &removals.iter().map(Removal::report).collect::<Vec<_>>());
     }
     let mut failures = Vec::new();
-    for Removal { goal, removed, .. } in removals {
-        failures.extend(removed.err().map(|source| Error::not_removed(goal, source)));
+    for Removal { goal, removed, record, .. } in removals {
+        let phase = record.as_ref().map(|record| &record.state.phase);
+        failures.extend(removed.err().map(|source| Error::not_removed(goal, phase, source)));
     }
     if several {
         failures.iter().for_each(|failure| output::eprint(format_args!("{}", error_text(failure))));
@@ -63,7 +63,7 @@ fn print_discarded(goal: GoalId) {
 
 fn print_removed(record: &GoalRecord, removed: &Removed) {
     let id = record.goal.id.short();
-    output::print_or_exit(format_args!("removed goal {id} ({} freed)", output::bytes(removed.bytes)));
+    output::print_or_exit(format_args!("removed goal {id} ({} freed)", towline_view::bytes(removed.bytes)));
     for work in &removed.preserved {
         output::print_or_exit(format_args!(
             "  its unmerged work is still at {}: git -C {} branch NAME {}",

@@ -3,14 +3,19 @@
 use std::process::ExitCode;
 
 use towline_app::{
-    Context, Error, Request, draft, draft_continuing, hand_over, notices_about, permission_notice,
+    Action, Context, Error, Request, State, draft, draft_continuing, hand_over, must_not_wait, notices_about,
+    permission_notice, queue_goal, server_of,
 };
+use towline_core::Goal;
 use towline_engine::{Clock, SystemClock};
 use towline_store::GoalRecord;
 
 use crate::args::Run;
+use crate::commands::attach::{From, attach};
 use crate::commands::foreground::{Beginning, Foreground};
 use crate::commands::retry::resume_goal;
+use crate::find::Found;
+use crate::output::Layout;
 use crate::prompt::words;
 use crate::{find, notices, output};
 
@@ -25,6 +30,7 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Error>
 /// Makes a goal and drives it to its end.
 pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, ExitCode), Error> {
     let (request, now) = (request(args)?, SystemClock.now());
+    must_find_server(context, args)?;
     let earlier = match &args.continues {
         Some(id) => Some(find::goal(context, id).await?),
         None => None,
@@ -44,8 +50,48 @@ pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, 
     if let Some(earlier) = earlier {
         hand_over(context, earlier, draft.goal.id).await?;
     }
+    // Work in place begins with the files as they are now, so it cannot wait in a queue.
+    if !draft.goal.workspace.mode.is_in_place() && server_of(&state.home)?.is_some() {
+        return by_server(context, state, draft.goal, args).await;
+    }
+    must_not_wait(&draft.goal)?;
     let foreground = Foreground { context, state, agents: draft.agents, format: args.format };
     foreground.drive(Beginning::New(Box::new(draft.goal))).await
+}
+
+/// Fails before anything is made if there is a server of another version, or none where one is needed.
+fn must_find_server(context: &Context, args: &Run) -> Result<(), Error> {
+    let server = match context.existing_state()? {
+        Some(state) => server_of(&state.home)?,
+        None => None,
+    };
+    if args.detach && server.is_none() {
+        let what = "`--detach` needs a server, and none is running";
+        return Err(Error::usage(what).hint([("start one", Action::Up)]));
+    }
+    Ok(())
+}
+
+/// Hands the goal to the server, and shows it unless the person wants to leave at once.
+async fn by_server(
+    context: &Context,
+    state: State,
+    goal: Goal,
+    args: &Run,
+) -> Result<(GoalRecord, ExitCode), Error> {
+    let record = queue_goal(context, &state, goal, SystemClock.now()).await?;
+    if !args.detach {
+        let found = Found { state, record: record.clone() };
+        return Ok((record, attach(context, found, args.format, From::Submitted).await?));
+    }
+    if args.format.json {
+        let added = serde_json::json!({"id": record.goal.id, "phase": record.state.phase.name()});
+        output::print_json(Layout::Pretty, &added);
+    } else {
+        let id = record.goal.id.short();
+        output::print(format_args!("queued; follow it with: towline attach {id}"));
+    }
+    Ok((record, ExitCode::SUCCESS))
 }
 
 /// What the arguments ask for. The prompt may come from standard input.
@@ -68,5 +114,6 @@ fn request(run: &Run) -> Result<Request, Error> {
         allow_large: run.allow_large,
         red_first: run.red_first,
         unprotect: run.unprotect.clone(),
+        ..Request::default()
     })
 }

@@ -1,15 +1,13 @@
 //! `towline answer`, `tell`, `compact`, `cancel` and `pause`: what is asked of a goal, whichever process runs it.
 
 use towline_app::{Answered, Arrival, Context, Error, Taken, find, halt};
-use towline_core::Phase;
 use towline_engine::GoalCommand;
+use towline_view::hints::command_line;
 
 use crate::args::{Answer, OneGoal, Tell};
-use crate::hints::command_line;
 use crate::output;
 use crate::prompt::message;
 
-/// Summarise the conversation of a goal before its next prompt.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -76,15 +74,14 @@ pub(crate) async fn compact(context: &Context, args: Compact) -> Result<(), Erro
 
 /// Ends a goal and waits until none of its processes is left.
 pub(crate) async fn cancel(context: &Context, args: OneGoal) -> Result<(), Error> {
-    let goal = halt(context, &args.id, GoalCommand::Cancel, |phase| *phase == Phase::Cancelled).await?;
+    let goal = halt(context, &args.id, GoalCommand::Cancel).await?;
     output::print_or_exit(format_args!("goal {} is cancelled", goal.short()));
     Ok(())
 }
 
 /// Pauses a goal and waits until none of its processes is left.
 pub(crate) async fn pause(context: &Context, args: OneGoal) -> Result<(), Error> {
-    let is_paused = |phase: &Phase| matches!(phase, Phase::Paused { .. });
-    let id = halt(context, &args.id, GoalCommand::Pause, is_paused).await?.short();
+    let id = halt(context, &args.id, GoalCommand::Pause).await?.short();
     output::print_or_exit(format_args!("goal {id} is paused; resume it with: towline resume {id}"));
     Ok(())
 }

@@ -16,8 +16,8 @@ use towline_engine::GoalCommand;
 use towline_process::is_in_foreground;
 use towline_store::Store;
 
+use crate::live::{Input, Prompt, TypedAs};
 use crate::output;
-use crate::view::{Input, Prompt, TypedAs};
 
 /// Sends a message although a question is open.
 const MESSAGE: &str = "/tell ";
@@ -35,7 +35,7 @@ pub(crate) enum Echo {
 pub(crate) struct Typed {
     /// The question that it answers; none for a message.
     answers: Option<QuestionNo>,
-    text: String,
+    pub(super) text: String,
 }
 
 /// The keyboard, if there is one.

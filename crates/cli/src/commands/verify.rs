@@ -5,26 +5,15 @@ use std::process::ExitCode;
 use towline_app::{Context, Error, RecheckStep, Verified};
 use towline_check::Progress;
 use towline_core::Verdict;
+use towline_view::{Detail, Paint, Story};
 
+use crate::args::GoalAndFormat;
 use crate::commands::STOPPED;
-use crate::commands::foreground::{Interrupt, Interrupts, suspend};
+use crate::commands::foreground::Interrupts;
 use crate::output::{self, Layout};
-use crate::view::{Detail, Paint, Story};
-
-/// Run a goal's checks again.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Exit codes: 0 the checks pass, as recorded · 3 they fail now · 4 they pass now and failed then · 130 stopped")]
-pub(crate) struct Verify {
-    /// The goal's id, a prefix of it, or `@`
-    id: String,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-}
 
 /// Runs the checks in a clean checkout of the candidate.
-pub(crate) async fn run(context: &Context, args: Verify) -> Result<ExitCode, Error> {
+pub(crate) async fn run(context: &Context, args: GoalAndFormat) -> Result<ExitCode, Error> {
     let show = show_checks(context, args.json);
     let Some(verified) = towline_app::verify(context, &args.id, stopped(), show).await? else {
         return Ok(ExitCode::from(STOPPED));
@@ -32,7 +21,7 @@ pub(crate) async fn run(context: &Context, args: Verify) -> Result<ExitCode, Err
     if args.json {
         output::print_json_or_exit(Layout::Pretty, &verified.report());
     } else {
-        conclude(Paint::for_stdout(context), &verified);
+        conclude(output::paint(context), &verified);
     }
     Ok(match (verified.now.met(), verified.agrees) {
         (false, _) => ExitCode::from(3),
@@ -48,11 +37,13 @@ fn conclude(paint: Paint, verified: &Verified) {
         names.join(", ")
     };
     output::print_or_exit(match (then.met(), now.met()) {
-        (true, true) => paint.good("✓ recorded met, and met now"),
-        (true, false) => paint.bad(&format!("✗ recorded met, now not met: {}", failing(now))),
-        (false, true) => paint.warn(&format!("! recorded not met ({}), now met", failing(then))),
+        (true, true) => paint.good("✓ the checks passed then and pass now"),
+        (true, false) => {
+            paint.bad(&format!("✗ the checks passed then, and now these fail: {}", failing(now)))
+        }
+        (false, true) => paint.warn(&format!("! the checks failed then ({}) and pass now", failing(then))),
         (false, false) => {
-            paint.bad(&format!("✗ recorded not met ({}), and not met now: {}", failing(then), failing(now)))
+            paint.bad(&format!("✗ the checks failed then ({}) and fail now: {}", failing(then), failing(now)))
         }
     });
     let id = goal.short();
@@ -69,15 +60,13 @@ fn conclude(paint: Paint, verified: &Verified) {
 /// Ends when a person wants the checks to stop. Signals are caught from the first poll on: before, Ctrl-C ends the program.
 pub(super) async fn stopped() {
     let Ok(mut interrupts) = Interrupts::listen() else { return std::future::pending().await };
-    while interrupts.next().await == Interrupt::Suspend {
-        suspend();
-    }
+    interrupts.stop().await;
     output::eprint(format_args!("stopping the checks"));
 }
 
 /// Shows how the checks go to a person; to a program nothing.
 pub(super) fn show_checks(context: &Context, json: bool) -> impl FnMut(RecheckStep) {
-    let paint = Paint::for_stdout(context);
+    let paint = output::paint(context);
     let story = Story::new(paint, Detail::Short);
     move |step| match step {
         _ if json => {}

@@ -1,18 +1,23 @@
 //! A person or a program that watches a goal, whichever process runs it: what is shown, and what is typed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::time::{Interval, MissedTickBehavior};
-use towline_app::{Context, Notifier, Steering};
-use towline_core::{Envelope, Event, GoalId, Phase, Seq};
-use towline_engine::{Home, LiveMessage};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+use towline_app::{Context, Holds, Notifier, State, Steering, hold_report};
+use towline_core::{Envelope, Event, GoalId, HoldReason, Phase, Seq};
+use towline_engine::{Clock, Home, LiveMessage, SystemClock};
 use towline_store::{GoalRecord, Store};
+use towline_view::{Place, how_to_answer};
 
 use crate::args::RunFormat;
 use crate::commands::foreground::suspend;
 use crate::commands::typing::{Echo, Typing};
+use crate::live::{LastLine, Live, TICK};
 use crate::output::{self, Layout};
-use crate::view::{LastLine, Live, TICK, how_to_answer};
+
+/// How often a view looks why its goal waits in the queue.
+const HOLD_PAUSE: Duration = Duration::from_secs(2);
 
 /// How many events of a goal that is resumed are searched for tools that still run.
 const RECALLED: usize = 1_000;
@@ -28,6 +33,10 @@ pub(super) struct Watching {
     /// Only for the process that runs the goal.
     notifier: Option<Notifier>,
     ticks: Interval,
+    context: Context,
+    home: Home,
+    /// When to look next why the goal waits in the queue.
+    look_at_hold: Option<Instant>,
 }
 
 impl Watching {
@@ -47,7 +56,8 @@ impl Watching {
         let has_block = live.as_ref().is_some_and(Live::has_block);
         let echo = if has_block { Echo::View } else { Echo::Terminal };
         let typing = Typing::new(goal, Arc::clone(&store), steering, echo);
-        Self { goal, store, format, live, typing, notifier, ticks }
+        let (context, home) = (context.clone(), home.clone());
+        Self { goal, store, format, live, typing, notifier, ticks, context, home, look_at_hold: None }
     }
 
     /// Shows the state of a goal that existed before. What cannot be read is not shown.
@@ -57,7 +67,8 @@ impl Watching {
             self.look_at_screen();
             if let Some(live) = &mut self.live {
                 live.print(&format!("goal {}  {}", self.goal.short(), output::brief(&before.goal.title)));
-                live.go_on(before);
+                let place = if self.notifier.is_some() { Place::Here } else { Place::Elsewhere };
+                live.go_on(before, place);
                 let after = Seq(before.last_seq.0.saturating_sub(RECALLED as u64));
                 live.recall(&self.store.events(self.goal, after, RECALLED).await.unwrap_or_default());
             } else {
@@ -95,7 +106,25 @@ impl Watching {
             && let Ok(record) = self.store.load(self.goal).await
         {
             live.know(&record);
+            self.look_at_hold = (record.state.phase == Phase::Queued).then(Instant::now);
+            self.know_hold().await;
         }
+    }
+
+    /// Takes over why the goal waits in the queue: what it waits for changes without an event of its own.
+    async fn know_hold(&mut self) {
+        if self.look_at_hold.is_none_or(|at| at > Instant::now()) {
+            return;
+        }
+        self.look_at_hold = Some(Instant::now() + HOLD_PAUSE);
+        let Ok(record) = self.store.load(self.goal).await else { return };
+        let state = State { home: self.home.clone(), store: Arc::clone(&self.store) };
+        let now = SystemClock.now();
+        let holds = Holds::of_records(&self.context, &state, &[record], now).await.unwrap_or_default();
+        // A goal of an engine of its own needs no server.
+        let waits = holds.of(self.goal).filter(|reason| **reason != HoldReason::NoServer);
+        let why = waits.map(|reason| hold_report(reason, now).text);
+        self.live.iter_mut().for_each(|live| live.hold(why.clone()));
     }
 
     async fn notify(&mut self, phase: &Phase) {
@@ -131,6 +160,7 @@ impl Watching {
 
     /// Draws what has changed, and passes on what was typed.
     pub(super) async fn look(&mut self) {
+        self.know_hold().await;
         let is_back = self.look_at_screen();
         if let Some(live) = self.live.as_mut().filter(|_| is_back) {
             live.ask_again(self.goal);
@@ -141,6 +171,12 @@ impl Watching {
                 self.print(&output::brief(&wrong));
             }
         }
+    }
+
+    /// The next line that was typed, for whoever asks something else than the agent does.
+    pub(super) fn typed(&mut self) -> Option<String> {
+        self.look_at_screen();
+        Some(self.typing.line()?.text.trim().to_lowercase())
     }
 
     /// Takes note of whose the screen is. Returns whether it is ours again, with who knows what on it.
@@ -159,8 +195,8 @@ impl Watching {
     }
 
     /// Leaves the screen for good, and returns the notifier.
-    pub(super) fn finish(self) -> Option<Notifier> {
-        self.live.into_iter().for_each(Live::finish);
+    pub(super) fn finish(mut self) -> Option<Notifier> {
+        self.live.iter_mut().for_each(Live::step_aside);
         self.notifier
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use towline_testkit::model::Reply;
 
 use crate::stage::Line;
+use crate::support::Desk;
 
 /// An agent in one way of driving it.
 pub(crate) trait Subject: Sync {
@@ -43,6 +44,9 @@ pub(crate) trait Subject: Sync {
     fn prompts(&self, _home: &Path) -> Option<Vec<String>> {
         None
     }
+
+    /// Waits until a text of the running turn is in its stored conversation, where it writes that later than it acts.
+    fn wait_until_stored(&self, _desk: &Desk, _text: &str) {}
 
     /// Takes its conversations away from it.
     fn forget_conversations(&self) -> &'static str;

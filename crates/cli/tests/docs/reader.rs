@@ -14,11 +14,23 @@ use crate::page::{Block, Page};
 use crate::support::{Ran, finish};
 
 /// Commands that are not typed here: how they begin, and why.
-pub(crate) const NOT_TYPED: [(&str, &str); 3] = [
+pub(crate) const NOT_TYPED: [(&str, &str); 4] = [
     ("cargo install --path crates/cli", "the program under test is on the path already"),
     ("cargo xtask test", "it is what runs this test"),
+    ("cargo nextest run", "these are tests beside this one"),
     ("cargo xtask bench", "it measures for minutes, and nothing that a test could hold it to"),
 ];
+
+/// The server of a page runs beside the shell, on a free port, until the page stops it or the shell ends.
+const UP: &str =
+    "towline up --listen 127.0.0.1:0 > up.log 2>&1 & trap 'towline down > down.log 2>&1 || true' EXIT
+until towline open > opened.log 2>&1; do sleep 0.05; done
+address=$(towline open --json | grep address | grep --only-matching '127[.]0[.]0[.]1:[0-9]*')";
+/// A command that follows events does so until it is stopped, here after a moment.
+const FOLLOWING: (&str, &str) = ("curl -sN ", "curl -sN --max-time 2 ");
+
+/// Where the pages have it.
+const ADDRESS: &str = "127.0.0.1:8689";
 
 /// The same program as `towline`, from a clone.
 const FROM_THE_CLONE: &str = "cargo run --release -- ";
@@ -94,14 +106,17 @@ impl Reader {
     /// The error for a command or a flag that the program does not know. Whether it can be carried out is another matter,
     /// and so is what is left out in passing.
     pub(crate) fn misunderstood(&self, command: &str) -> Option<String> {
-        let ran = finish(self.shell(&format!("{command} < /dev/null")).spawn().expect("a shell"));
+        // A server would not come to its end.
+        let more = if command.starts_with("towline up") { " --help" } else { "" };
+        let ran = finish(self.shell(&format!("{command}{more} < /dev/null")).spawn().expect("a shell"));
         let unknown = ["unrecognized subcommand", "unexpected argument"];
         unknown.iter().any(|words| ran.stderr.contains(words)).then(|| format!("{command}: {}", ran.stderr))
     }
 
     /// What is wrong with a configuration, in the file where it belongs.
     pub(crate) fn complaints_about_configuration(&self, text: &str) -> Vec<String> {
-        let of_all_projects = text.starts_with("[retention]");
+        let of_all_projects =
+            ["[retention]", "[caps]", "[notify]", "[server]"].iter().any(|part| text.starts_with(part));
         let user = self.home.config().join("towline");
         fs::create_dir_all(&user).expect("a folder for the user's configuration");
         let written = [
@@ -111,7 +126,7 @@ impl Reader {
         for (file, belongs) in written {
             fs::write(file, if belongs { text } else { "" }).expect("a configuration");
         }
-        let doctor = finish(self.shell("towline doctor --json").spawn().expect("a shell"));
+        let doctor = finish(self.shell("HOOK_SECRET=secret towline doctor --json").spawn().expect("a shell"));
         let report: Value = serde_json::from_str(&doctor.stdout).expect("a report");
         let findings = report["findings"].as_array().expect("findings");
         let about = findings.iter().filter(|finding| finding["section"] == "configuration");
@@ -172,6 +187,10 @@ fn typed(line: &str) -> Option<String> {
         return None;
     }
     let line = line.strip_prefix(FROM_THE_CLONE).map_or(line.to_owned(), |rest| format!("towline {rest}"));
+    if line == "towline up" || line.starts_with("towline up ") {
+        return Some(UP.to_owned());
+    }
+    let line = line.replace(ADDRESS, "$address").replace(FOLLOWING.0, FOLLOWING.1);
     if !line.starts_with("towline ") {
         return Some(line);
     }

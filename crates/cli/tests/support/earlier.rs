@@ -44,6 +44,11 @@ pub(crate) fn unpack(desk: &Desk, state: &Path) {
 
 fn make_database(sql: &Path, file: &Path) {
     let sql = fs::read_to_string(sql).expect("the database");
+    // Sessions of the release can be resumed however long ago it was packed.
+    let sql = ["\"idle\":{\"secs\":", "\"age\":{\"secs\":"].iter().fold(sql, |sql, limit| {
+        assert!(sql.contains(limit), "no session has a limit");
+        sql.replace(limit, &format!("{limit}9999"))
+    });
     let database = rusqlite::Connection::open(file).expect("a database");
     // Its tables are in the order of their names.
     database.pragma_update(None, "foreign_keys", "OFF").expect("a setting");

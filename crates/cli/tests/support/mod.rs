@@ -4,6 +4,7 @@
 
 pub(crate) mod earlier;
 mod replaying;
+pub(crate) mod server;
 pub(crate) mod terminal;
 
 use std::ffi::OsStr;
@@ -20,7 +21,7 @@ use towline_engine::{Clock, SystemClock};
 use towline_store::Listing;
 use towline_testkit::agents::AgentCli;
 use towline_testkit::model::ModelServer;
-use towline_testkit::scratch::{Home, Project, clean_command, wait_for_some};
+use towline_testkit::scratch::{Home, Project, clean_command, wait_for, wait_for_some};
 
 /// Far more than anything here needs, for a machine under load.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
@@ -59,13 +60,14 @@ impl Desk {
 
     /// A desk with the real Claude Code, which talks to the scripted model.
     pub(crate) fn with_claude(model: &ModelServer) -> Self {
-        let mut desk = Self::new();
-        desk.configure(&format!(
-            "[agents.claude]\ncommand = [{:?}]\n",
-            AgentCli::Claude.program().display().to_string()
-        ));
-        let person = desk.home.path();
-        desk.variables.extend(AgentCli::Claude.prepare(&person, &model.url()));
+        Self::with_version_of_claude(AgentCli::Claude, model)
+    }
+
+    /// A desk with one of the real versions of Claude Code, which talks to the scripted model.
+    pub(crate) fn with_version_of_claude(cli: AgentCli, model: &ModelServer) -> Self {
+        let desk = Self::with_agents(&[cli], model);
+        let program = cli.program().display().to_string();
+        desk.configure(&format!("[agents.claude]\ncommand = [{program:?}]\n"));
         desk
     }
 
@@ -181,6 +183,13 @@ impl Desk {
         events.iter().map(|event| printed(&context, event)).collect()
     }
 
+    /// Waits until Claude Code has stored this text in a conversation. It writes in batches: a tool call may run up to a tenth
+    /// of a second before it is in the file. Claude Code that is killed earlier finds no conversation to resume.
+    pub(crate) fn wait_until_claude_stored(&self, text: &str) {
+        let conversations = self.home.path().join(".claude/projects");
+        wait_for(LIMIT, &format!("Claude Code to store {text:?}"), || is_in_files(&conversations, text));
+    }
+
     /// What the program knows here. A look in this process shows the same as a command that prints it, and costs far less.
     fn context(&self) -> Context {
         let environment = self.variables.iter().cloned().collect();
@@ -192,6 +201,14 @@ impl Desk {
         let entries = std::fs::read_dir(self.home.towline()).expect("the state directory");
         entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
     }
+}
+
+/// Whether a file below this folder has this text.
+fn is_in_files(folder: &Path, text: &str) -> bool {
+    let mut paths = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.any(|path| {
+        is_in_files(&path, text) || std::fs::read_to_string(&path).is_ok_and(|stored| stored.contains(text))
+    })
 }
 
 /// What a use case that only reads gives.

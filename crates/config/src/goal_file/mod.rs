@@ -9,4 +9,5 @@ mod template;
 mod yaml;
 
 pub use format::LONGEST_GOAL_FILE;
-pub use read::{GoalFile, GoalOrigin, WorkspaceOverrides, read_goal_file};
+pub use read::{GoalFile, GoalOrigin, read_goal_file};
+pub use template::{PREREQUISITES, fill_in_template};

@@ -3,28 +3,36 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::{Value as Json, json};
-use toml::de::DeTable;
-use towline_core::{BaselineMode, Budget, Check, Confirm, WorkspaceMode};
+use serde_json::{Map, Value as Json};
+use towline_core::{BaselineMode, Budget, Check};
 
 use super::format::{LONGEST_GOAL_FILE, Language, take_apart};
-use super::{template, yaml};
-use crate::convert::{baseline_mode, confirm, read_budget, unused, workspace_mode};
+use super::template::{self, PREREQUISITES, Prepared};
+use super::yaml;
+use crate::convert::{WorkspaceSettings, baseline_mode, read_budget, read_workspace, unused};
 use crate::error::{ConfigError, Problem, Warning, WarningKind};
 use crate::layer::{LayerName, Origin, Place};
+use crate::pool_values::NamedPrerequisite;
 use crate::schema::{KeyPath, Schema};
 use crate::settings::Settings;
-use crate::value::{FromValue, Value};
+use crate::value::Value;
 
 /// The settings of agents that a goal may have of its own, besides `mcp`.
 const AGENT_KEYS: [&str; 8] =
     ["permission", "allow", "deny", "system_append", "dirs", "max_turns", "args", "mcp_file"];
 
-/// What a goal's file sets. What it does not set is left to the configuration.
-#[derive(Debug, Clone, PartialEq)]
+/// What a goal's file sets. What it does not set is left to the configuration; a goal without a file sets nothing.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct GoalFile {
-    /// What is to be done, filled in if it is a template; nothing when the file has none.
+    /// What is to be done; nothing when the file has none. A template is filled in, unless it needs the prerequisites.
     pub prompt: Option<String>,
+    /// The values of a prompt that is filled in when the prerequisites have ended.
+    pub template: Option<BTreeMap<String, Json>>,
+    /// Goals that must come to their end first.
+    pub after: Vec<NamedPrerequisite>,
+    pub priority: Option<i32>,
+    /// Globs of the files that it changes.
+    pub touches: Vec<String>,
     /// One line for people.
     pub title: Option<String>,
     /// The agents, in order, by name.
@@ -35,13 +43,13 @@ pub struct GoalFile {
     /// How it is checked.
     pub checks: Option<Vec<Check>>,
     /// The limits that it names; the others are left out.
-    pub budget: Budget,
+    pub budget: Option<Budget>,
     /// Globs of paths that stay as in the base.
     pub protect: Option<Vec<String>>,
     /// Globs of paths, and sections, that this goal may change although they are protected.
     pub unprotect: Vec<String>,
     /// Where the work happens.
-    pub workspace: WorkspaceOverrides,
+    pub workspace: WorkspaceSettings,
     /// Whether the first prompt explains unattended work.
     pub briefing: Option<bool>,
     /// Whether the checks run on the base first, and whether they must fail there.
@@ -56,27 +64,6 @@ pub struct GoalFile {
     pub warnings: Vec<Warning>,
 }
 
-/// Where the work of a goal happens, as far as its file sets it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WorkspaceOverrides {
-    /// Whether the agent has a directory of its own.
-    pub mode: Option<WorkspaceMode>,
-    /// What the work starts from, as git names it.
-    pub base: Option<String>,
-    /// Commands that make a fresh checkout ready.
-    pub setup: Option<Vec<String>>,
-    /// Ignored files that a checkout needs.
-    pub copy: Option<Vec<String>>,
-    /// Globs of tracked files that setup may change.
-    pub generated: Option<Vec<String>>,
-    /// Variables that checks and setup get although they look secret.
-    pub pass_env: Option<Vec<String>>,
-    /// Directories that a verdict leaves for the next one.
-    pub warm: Option<Vec<String>>,
-    /// How a verdict that passed with them is confirmed.
-    pub confirm: Option<Confirm>,
-}
-
 /// Where a goal came from, as far as its file sets it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GoalOrigin {
@@ -84,30 +71,6 @@ pub struct GoalOrigin {
     /// The conversation on that surface.
     pub thread: Option<String>,
     pub by: Option<String>,
-}
-
-/// A goal without a file sets nothing.
-impl Default for GoalFile {
-    fn default() -> Self {
-        Self {
-            prompt: None,
-            title: None,
-            agents: None,
-            model: None,
-            agent_settings: BTreeMap::new(),
-            checks: None,
-            budget: Budget::NONE,
-            protect: None,
-            unprotect: Vec::new(),
-            workspace: WorkspaceOverrides::default(),
-            briefing: None,
-            baseline: None,
-            labels: Vec::new(),
-            metadata: BTreeMap::new(),
-            origin: GoalOrigin::default(),
-            warnings: Vec::new(),
-        }
-    }
 }
 
 /// Reads a goal's file, which is called `path`. All that is wrong with it is reported at once.
@@ -139,18 +102,15 @@ fn first_line(text: &str, from: usize) -> std::ops::Range<usize> {
 }
 
 fn add(settings: &mut Settings, origin: Origin<'_>, language: Language, text: &str) {
-    let failed = match language {
-        Language::Toml => match DeTable::parse(text) {
-            Ok(table) => return settings.add_sorted(origin, table.get_ref()),
-            Err(error) => ("invalid TOML", error.span().unwrap_or_default(), error.message().to_owned()),
-        },
+    match language {
+        Language::Toml => settings.add_toml(origin, text),
         Language::Yaml => match yaml::parse(text) {
-            Ok(table) => return settings.add_sorted(origin, &table),
-            Err(error) => ("invalid YAML", error.span, error.message),
+            Ok(table) => settings.add_sorted(origin, &table),
+            Err(error) => {
+                settings.report("invalid YAML".to_owned(), origin.place(error.span), error.message);
+            }
         },
-    };
-    let (what, span, fix) = failed;
-    settings.report(what.to_owned(), origin.place(span), fix);
+    }
 }
 
 fn convert(mut settings: Settings, body: Option<(String, Place)>) -> Result<GoalFile, ConfigError> {
@@ -168,31 +128,26 @@ fn convert(mut settings: Settings, body: Option<(String, Place)>) -> Result<Goal
     }
     let mut warnings = unused(&settings);
     let prompt = prompt_text.and_then(|(text, place)| fill_in(&mut settings, &mut warnings, text, place));
+    let (prompt, template) = prompt.unzip();
     if !settings.problems.is_empty() {
         return Err(ConfigError::Problems(settings.problems));
     }
-    let workspace = |key| ["workspace", key];
     let origin = |key| settings.get(&["origin", key]);
     Ok(GoalFile {
         prompt: prompt.map(|prompt| prompt.trim().to_owned()).filter(|prompt| !prompt.is_empty()),
+        template: template.flatten(),
+        after: settings.get(&["after"]).unwrap_or_default(),
+        priority: settings.get(&["priority"]),
+        touches: settings.get(&["touches"]).unwrap_or_default(),
         title: settings.get(&["title"]),
         agents: settings.get(&["agents"]),
         model: settings.get(&["model"]),
         agent_settings: agent_settings(&settings),
         checks: settings.get(&["checks"]),
-        budget: read_budget(&settings),
+        budget: Some(read_budget(&settings)).filter(|budget| *budget != Budget::NONE),
         protect: settings.get(&["protect", "paths"]),
         unprotect: settings.get(&["unprotect"]).unwrap_or_default(),
-        workspace: WorkspaceOverrides {
-            mode: workspace_mode(&settings),
-            base: settings.get(&workspace("base")),
-            setup: settings.get(&workspace("setup")),
-            copy: settings.get(&workspace("copy")),
-            generated: settings.get(&workspace("generated")),
-            pass_env: settings.get(&workspace("pass_env")),
-            warm: settings.get(&workspace("warm")),
-            confirm: confirm(&settings),
-        },
+        workspace: read_workspace(&settings),
         briefing: settings.get(&["briefing"]),
         baseline: baseline(&settings),
         labels: settings.get(&["labels"]).unwrap_or_default(),
@@ -208,22 +163,31 @@ fn baseline(settings: &Settings) -> Option<BaselineMode> {
     if is_red { Some(BaselineMode::Red) } else { baseline_mode(settings, &["baseline"]) }
 }
 
-/// The prompt, filled in if it is a template; what is wrong with that is reported.
+/// The prompt, filled in if it is a template, or with the values that it is filled in with later; what is wrong with it is
+/// reported.
 fn fill_in(
     settings: &mut Settings,
     warnings: &mut Vec<Warning>,
     text: String,
     place: Place,
-) -> Option<String> {
+) -> Option<(String, Option<BTreeMap<String, Json>>)> {
     if settings.get(&["template"]) != Some(true) {
         if let Some(place) = settings.place(&["context"]).cloned() {
             warnings.push(Warning { key: "context".to_owned(), place, kind: WarningKind::NoTemplate });
         }
-        return Some(text);
+        return Some((text, None));
     }
     let context: BTreeMap<String, Json> = settings.get(&["context"]).unwrap_or_default();
-    match template::render(&text, &context) {
-        Ok(prompt) => Some(prompt),
+    if context.contains_key(PREREQUISITES)
+        && let Some(place) = settings.place(&["context"]).cloned()
+    {
+        let what = format!("`context` has a value `{PREREQUISITES}`, which Towline fills in");
+        settings.report(what, place, "give it another name".to_owned());
+        return None;
+    }
+    match template::prepare(&text, &context) {
+        Ok(Prepared::Filled(prompt)) => Some((prompt, None)),
+        Ok(Prepared::NeedsPrerequisites) => Some((text, Some(context))),
         Err(error) => {
             let what = format!("{} (line {} of the prompt)", error.what, error.line);
             settings.report(what, place, error.fix);
@@ -239,35 +203,33 @@ fn agent_settings(settings: &Settings) -> BTreeMap<String, Json> {
         Some((key.to_owned(), as_json(value)?))
     });
     let mut set: BTreeMap<String, Json> = set.collect();
-    let servers = settings.names_below(&["mcp"]).into_iter().map(|(server, _)| {
-        // One without a program and an address is refused together with the agents' own.
-        let mut given = serde_json::Map::new();
-        if let Some(command) = settings.get::<Vec<String>>(&["mcp", &server, "command"]) {
-            given.insert("command".to_owned(), json!(command));
-        }
-        if let Some(url) = settings.get::<String>(&["mcp", &server, "url"]) {
-            given.insert("url".to_owned(), json!(url));
-        }
-        let headers = settings.names_below(&["mcp", &server, "headers"]).into_iter();
-        let headers = headers.filter_map(|(name, _)| {
-            Some((name.clone(), Json::from(settings.get::<String>(&["mcp", &server, "headers", &name])?)))
-        });
-        let headers: serde_json::Map<String, Json> = headers.collect();
-        if !headers.is_empty() {
-            given.insert("headers".to_owned(), Json::Object(headers));
-        }
-        (server, Json::Object(given))
-    });
-    let servers: serde_json::Map<String, Json> = servers.collect();
+    // A server without a program and an address is refused together with the agents' own.
+    let servers = table_as_json(settings, &["mcp"]);
     if !servers.is_empty() {
         set.insert("mcp".to_owned(), Json::Object(servers));
     }
     set
 }
 
+/// All that is set below a path.
+fn table_as_json(settings: &Settings, path: &[&str]) -> Map<String, Json> {
+    let names = settings.names_below(path).into_iter();
+    let entries = names.filter_map(|(name, _)| {
+        let path = [path, &[name.as_str()]].concat();
+        let value = match settings.values.get(&KeyPath::of(&path)) {
+            Some(setting) => as_json(&setting.value)?,
+            None => Json::Object(table_as_json(settings, &path)),
+        };
+        Some((name, value))
+    });
+    entries.collect()
+}
+
 fn as_json(value: &Value) -> Option<Json> {
-    String::from_value(value)
-        .map(Json::from)
-        .or_else(|| Vec::<String>::from_value(value).map(Json::from))
-        .or_else(|| u64::from_value(value).map(Json::from))
+    match value {
+        Value::Text(text) => Some(text.as_str().into()),
+        Value::List(items) => Some(items.as_slice().into()),
+        Value::Count(count) => Some((*count).into()),
+        _ => None,
+    }
 }

@@ -22,6 +22,39 @@ pub(crate) struct TemplateError {
     pub(crate) line: usize,
 }
 
+/// What a template of a goal with prerequisites may use: a list of them, each with `id`, `title`, `summary`, `candidate` and
+/// `branch`.
+pub const PREREQUISITES: &str = "prerequisites";
+
+/// A template that can be filled in.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Prepared {
+    Filled(String),
+    /// It uses what the prerequisites leave.
+    NeedsPrerequisites,
+}
+
+/// Fills a template in that has all it needs. Of one that needs the prerequisites, whatever can go wrong is found with one that
+/// is made up.
+pub(crate) fn prepare(template: &str, context: &BTreeMap<String, Value>) -> Result<Prepared, TemplateError> {
+    let needs_prerequisites = Environment::new()
+        .template_from_str(template)
+        .is_ok_and(|template| template.undeclared_variables(false).contains(PREREQUISITES));
+    if !needs_prerequisites {
+        return render(template, context).map(Prepared::Filled);
+    }
+    let words = ["id", "title", "summary", "candidate", "branch"].map(|key| (key.to_owned(), key.into()));
+    let mut with_one = context.clone();
+    with_one.insert(PREREQUISITES.to_owned(), Value::Array(vec![Value::Object(words.into_iter().collect())]));
+    render(template, &with_one).map(|_| Prepared::NeedsPrerequisites)
+}
+
+/// Fills in the prompt of a goal whose prerequisites have ended. The values are data: nothing in them is taken for a template.
+pub fn fill_in_template(template: &str, context: &BTreeMap<String, Value>) -> Result<String, String> {
+    let filled = render(template, context);
+    filled.map_err(|error| format!("{} (line {} of the prompt); {}", error.what, error.line, error.fix))
+}
+
 /// Fills the template in. A variable that the context does not have is an error, never an empty text.
 pub(crate) fn render(template: &str, context: &BTreeMap<String, Value>) -> Result<String, TemplateError> {
     let mut environment = Environment::new();

@@ -177,34 +177,15 @@ fn line_starts(text: &str) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
 
-    /// The table as TOML would show it.
-    fn shown(text: &str) -> String {
-        fn value(given: &DeValue<'_>) -> String {
-            match given {
-                DeValue::String(text) => format!("{text:?}"),
-                DeValue::Integer(number) => number.to_string(),
-                DeValue::Float(number) => number.to_string(),
-                DeValue::Boolean(flag) => flag.to_string(),
-                DeValue::Datetime(moment) => moment.to_string(),
-                DeValue::Array(items) => {
-                    format!(
-                        "[{}]",
-                        items.iter().map(|item| value(item.get_ref())).collect::<Vec<_>>().join(", ")
-                    )
-                }
-                DeValue::Table(inner) => table(inner),
-            }
-        }
-        fn table(table: &DeTable<'_>) -> String {
-            let pairs: Vec<String> = table
-                .iter()
-                .map(|(name, inner)| format!("{} = {}", name.get_ref(), value(inner.get_ref())))
-                .collect();
-            format!("{{{}}}", pairs.join(", "))
-        }
-        parse(text).map_or_else(|error| format!("{}: {}", error.span.start, error.message), |it| table(&it))
+    /// The values, or what is wrong and from which byte on.
+    fn values(text: &str) -> Result<toml::Value, String> {
+        let table = parse(text).map_err(|error| format!("{}: {}", error.span.start, error.message))?;
+        let table = toml::Deserializer::from(Spanned::new(0..text.len(), table));
+        Ok(toml::Value::deserialize(table).unwrap())
     }
 
     #[test]
@@ -224,23 +205,28 @@ mod tests {
             ("a: [x, 2]\nb:\n  - y\n  - z: 1\n", r#"{a = ["x", 2], b = ["y", {z = 1}]}"#),
             ("a:\n  b:\n    c: x\nd: {e: f}\n", r#"{a = {b = {c = "x"}}, d = {e = "f"}}"#),
             ("a: |\n  one\n  two\nb: >\n  one\n  two\n", r#"{a = "one\ntwo\n", b = "one two\n"}"#),
+        ] {
+            assert_eq!(values(text), Ok(expected.parse().unwrap()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_settings_is_refused_with_its_place() {
+        for (text, expected) in [
             ("a:b", "0: write settings as `key: value`, one in a line"),
             ("- a\n", "0: write settings as `key: value`, one in a line"),
             ("a: 1\na: 2\n", "5: `a` is set twice"),
             ("a:\n", "1: a value is missing"),
             ("a: &x 1\n", "3: anchors (`&name`) are not supported: write the value where it is used"),
         ] {
-            assert_eq!(shown(text), expected, "{text:?}");
+            assert_eq!(values(text), Err(expected.to_owned()), "{text:?}");
         }
     }
 
     #[test]
     fn what_is_nested_without_end_is_refused() {
         let deep = format!("a: {}{}", "[".repeat(5_000), "]".repeat(5_000));
-        assert!(
-            shown(&deep).contains("within each other") || shown(&deep).contains("recursion"),
-            "{}",
-            shown(&deep)
-        );
+        let refused = values(&deep).unwrap_err();
+        assert!(refused.contains("within each other") || refused.contains("recursion"), "{refused}");
     }
 }

@@ -1,6 +1,6 @@
 //! Prompts by their exact text: what is tested is what an agent reads.
 
-use super::{Conversation, next_prompt};
+use super::{BRIEFING, Conversation, next_prompt};
 use crate::fixtures::*;
 use crate::{
     Check, CheckKind, CheckResult, Checkout, End, Event, Goal, GoalState, Refusal, SessionId, SessionPlan,
@@ -54,25 +54,7 @@ fn prompt_after(goal: Goal, verdict: Verdict) -> String {
 fn the_first_prompt_is_briefing_goal_and_checks() {
     let checks = vec![check("tests", "cargo test"), check("lint", "cargo clippy -- -D warnings")];
     let goal = Goal { briefing: true, checks, ..goal() };
-    let expected = "\
-You are working unattended: nobody reads along, so decide what you can decide yourself and write in your last message \
-what you assumed. What only a person can decide, ask by ending your turn with a message that is nothing but \
-{\"towline\": \"ask\", \"question\": \"…\", \"options\": [\"…\"], \"default\": \"…\"} (options and default may be left \
-out), or by writing the same object into the file that $TOWLINE_QUESTION_FILE names and ending your turn; you are \
-called again with the answer. To wait for something slow, end with nothing but {\"towline\": \"sleep\", \
-\"seconds\": 600, \"reason\": \"…\"}. Work only in the current directory. When \
-you believe that the goal is reached, end your turn with a short summary. Then the checks are run on a clean checkout \
-of everything you left that git does not ignore; if one fails, you will be given its output. Leave nothing running in \
-the background.
-
-# Goal
-
-Make the tests pass.
-
-# How it will be checked
-
-- tests: `cargo test`
-- lint: `cargo clippy -- -D warnings`";
+    let expected = format!("{BRIEFING}\n\n{GOAL}\n- lint: `cargo clippy -- -D warnings`");
     assert_eq!(first_prompt(&goal), expected);
 }
 
@@ -208,21 +190,13 @@ fn a_cold_start_after_a_refused_resume_hears_everything() {
 }
 
 #[test]
-fn a_cold_start_after_an_interruption_hears_of_both_that_and_the_failures_before() {
-    let mut story = after_verdict(goal(), verdict("t1", vec![red("tests", "1 failed")]));
-    story.work_in("s1", true);
-    story.receive(ended(crashed()));
-    story.go_on();
-    story.receive(ended(End::ResumeRefused { why: Refusal::NotFound }));
-    assert_eq!(story.go_on().prompt, format!("{GOAL}\n\n{INTERRUPTED}\n\n{FAILED}{EVIDENCE}"));
-}
-
-#[test]
-fn a_resumed_session_gets_the_same_failures_only_once() {
+fn a_resumed_session_gets_the_same_failures_only_once_and_a_cold_start_after_an_interruption_again() {
     let mut story = after_verdict(goal(), verdict("t1", vec![red("tests", "1 failed")]));
     story.work_in("s1", true);
     story.receive(ended(crashed()));
     assert_eq!(story.go_on().prompt, INTERRUPTED);
+    story.receive(ended(End::ResumeRefused { why: Refusal::NotFound }));
+    assert_eq!(story.go_on().prompt, format!("{GOAL}\n\n{INTERRUPTED}\n\n{FAILED}{EVIDENCE}"));
 }
 
 #[test]
@@ -233,4 +207,17 @@ fn a_session_that_accepted_no_prompt_gets_everything_when_it_is_resumed() {
     let launch = story.go_on();
     assert_eq!(launch.session, SessionPlan::Resume(SessionId::new("s1")));
     assert_eq!(launch.prompt, first_prompt(&goal()));
+}
+
+#[test]
+fn the_briefing_shows_requests_that_are_understood() {
+    let examples: Vec<&str> =
+        BRIEFING.match_indices("{\"towline\"").map(|(from, _)| &BRIEFING[from..]).collect();
+    let read = |text: &str| {
+        let end = text.find('}').expect("an object");
+        crate::LastWords::read(&text[..=end]).expect("a request").expect("it is understood")
+    };
+    assert!(matches!(read(examples[0]), crate::LastWords::Ask(ask) if ask.default.as_deref() == Some("…")));
+    assert!(matches!(read(examples[1]), crate::LastWords::Sleep { .. }));
+    assert_eq!(examples.len(), 2);
 }

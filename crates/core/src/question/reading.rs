@@ -27,6 +27,9 @@ pub enum BadAnswer {
         /// The text of the message.
         given: String,
     },
+    /// What is asked was not shown in full.
+    #[error("this is too long to be shown in full, and cannot be permitted for good; answer `yes` or `no`")]
+    TooLongForAlways,
     /// A number that no option has.
     #[error("there is no option {given}; choose a number from 1 to {options}, or answer in words")]
     NoSuchOption {
@@ -90,7 +93,10 @@ impl Ask {
             return Err(BadAnswer::Empty);
         }
         match &self.about {
-            About::Permission { .. } => permission(text),
+            About::Permission { .. } => match permission(text) {
+                Ok(Reply::Always) if self.always().is_none() => Err(BadAnswer::TooLongForAlways),
+                reply => reply,
+            },
             About::Choice { parts } => choice(parts, text),
         }
     }
@@ -213,7 +219,7 @@ fn bounded(text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Choice, ToolCall};
+    use crate::Choice;
 
     fn ask(parts: Vec<Part>) -> Ask {
         Ask { request: None, about: About::Choice { parts }, default: None, patience: None }
@@ -277,13 +283,17 @@ mod tests {
 
     #[test]
     fn a_permission_is_given_by_yes_alone() {
-        let call = ToolCall { tool: "Bash".into(), input: "00".into() };
-        let about = About::Permission { call, title: "rm -r x".into(), rule: "Bash(rm -r x)".into() };
-        let ask = Ask { request: None, about, default: None, patience: None };
+        let ask = crate::fixtures::permission();
         for yes in ["yes", "Y", "allow", "1"] {
             assert_eq!(ask.read_answer(yes), Ok(Reply::Allowed), "{yes}");
         }
         assert_eq!(ask.read_answer("Always"), Ok(Reply::Always));
+        let mut endless = ask.clone();
+        if let About::Permission { title, .. } = &mut endless.about {
+            *title = "x".repeat(About::SHOWN + 1);
+        }
+        assert_eq!(endless.read_answer("always"), Err(BadAnswer::TooLongForAlways));
+        assert_eq!(endless.read_answer("yes"), Ok(Reply::Allowed));
         let denied = |message: &str| Ok(Reply::Denied { message: message.to_owned() });
         assert_eq!(ask.read_answer("no"), denied(""));
         assert_eq!(ask.read_answer("No, use git clean"), denied("use git clean"));

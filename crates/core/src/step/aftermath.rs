@@ -7,8 +7,8 @@ use super::handover::NextAgent;
 use crate::deadlines::later;
 use crate::prompt::{Conversation, next_prompt};
 use crate::{
-    AgentName, Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, Event, FailureReason, Launch,
-    LaunchProblem, PauseReason, Phase, Policy, SessionPlan, Timeout, Verdict, Work,
+    AgentName, Attempt, AttemptId, AttemptNo, Effect, End, EscalationReason, FailureReason, Launch,
+    LaunchProblem, PauseReason, Phase, Policy, SessionId, SessionLimits, SessionPlan, Timeout, Verdict, Work,
 };
 
 impl Stepper<'_> {
@@ -32,6 +32,7 @@ impl Stepper<'_> {
             NextAgent::Nobody => return self.escalate(EscalationReason::NoAgent),
         };
         self.state.unavailable.remove(&agent);
+        self.state.dispatched_agent = None;
         let is_handover = self.hand_over(&agent);
         let n = AttemptNo::after(self.state.attempts.len());
         let id = AttemptId::of(self.goal.id, n);
@@ -60,16 +61,16 @@ impl Stepper<'_> {
     /// Forgets a conversation that has become too old or too full: the next prompt carries everything.
     fn forget_worn_out_session(&mut self) {
         let Some(session) = &self.state.session else { return };
-        let limits = self.goal.sessions.get(&session.agent).cloned().unwrap_or_default();
+        let limits = self.limits_of(&session.agent);
         let last_used = self.attempts_in_session().last().and_then(|attempt| attempt.ended_at);
         let worn_out = Policy::worn_out(&limits, session.since, last_used, self.now);
-        let worn_out = worn_out.map(str::to_owned).or_else(|| {
+        let worn_out = worn_out.or_else(|| {
             let times = self.state.context.not_compacted_in_row;
             (times >= Policy::FAILED_COMPACTIONS && self.is_to_be_compacted())
-                .then(|| "its context is full and could not be summarised".to_owned())
+                .then_some("its context is full and could not be summarised")
         });
         if let Some(why) = worn_out {
-            self.start_new_session(&why);
+            self.start_new_session(why);
         }
     }
 
@@ -83,9 +84,7 @@ impl Stepper<'_> {
     ) -> Option<String> {
         if conversation != Conversation::Resumed {
             if self.state.compaction.take().is_some() {
-                let text =
-                    "the next attempt starts a new conversation, so there is nothing to summarise".to_owned();
-                self.moved.events.push(Event::Notice { text });
+                self.notice("the next attempt starts a new conversation, so there is nothing to summarise");
             }
             return None;
         }
@@ -98,14 +97,14 @@ impl Stepper<'_> {
             request.attempt = Some(attempt);
             request.focus.clone()
         });
-        let configured = || self.goal.sessions.get(agent).and_then(|limits| limits.compact_focus.clone());
+        let configured = || self.limits_of(agent).compact_focus;
         Some(own.or_else(configured).unwrap_or_else(|| Policy::COMPACTION_FOCUS.to_owned()))
     }
 
     /// Whether the conversation fills too much of the context to continue it as it is.
     fn is_to_be_compacted(&self) -> bool {
         let Some(session) = &self.state.session else { return false };
-        let limits = self.goal.sessions.get(&session.agent).cloned().unwrap_or_default();
+        let limits = self.limits_of(&session.agent);
         let context = self.attempts_in_session().filter_map(|attempt| attempt.context).last();
         self.state.context.overflows_in_row > 0 || Policy::compacts(context, limits.context_threshold)
     }
@@ -119,12 +118,15 @@ impl Stepper<'_> {
     }
 
     /// The session to continue: the same agent's, in the same directory.
-    pub(super) fn resumable(&self, agent: &crate::AgentName) -> Option<crate::SessionId> {
+    pub(super) fn resumable(&self, agent: &AgentName) -> Option<SessionId> {
         let (session, workspace) = (self.state.session.as_ref()?, self.state.workspace.as_ref()?);
-        let limits = self.goal.sessions.get(agent);
-        let outlives = limits.is_none_or(|limits| limits.outlives_process);
+        let outlives = self.limits_of(agent).outlives_process;
         let fits = outlives && session.agent == *agent && session.directory == workspace.path;
         fits.then(|| session.native_id.clone())
+    }
+
+    fn limits_of(&self, agent: &AgentName) -> SessionLimits {
+        self.goal.sessions.get(agent).cloned().unwrap_or_default()
     }
 
     /// What follows an attempt that ended by itself. A bad end is no evidence about the work it left: that is checked
@@ -171,7 +173,7 @@ impl Stepper<'_> {
             // The agent's own cap is no evidence about the work: the checks and our budget decide.
             End::MaxTurns | End::MaxBudget => {
                 self.state.errors_in_row += 1;
-                self.check_or_try_again(attempt);
+                if self.checks().is_empty() { self.begin_attempt() } else { self.check(attempt) }
             }
             End::RateLimited { until } => self.after_rate_limit(*until, end),
             End::Auth { message } => self.after_refused_login(message),
@@ -239,9 +241,7 @@ impl Stepper<'_> {
         let guesses = self.state.guessed_limits_in_row;
         let (until, guessed) = Policy::limited_until(announced, guesses, self.now);
         self.state.guessed_limits_in_row = if guessed { guesses + 1 } else { 0 };
-        if let Some(last) = self.state.attempts.last_mut() {
-            last.limit_until = Some(until);
-        }
+        self.with_attempt(|last| last.limit_until = Some(until));
         if !self.give_up_on_agent(end, Some(until), guessed) {
             self.wait_or_escalate(EscalationReason::NoAgent);
         }
@@ -311,14 +311,6 @@ impl Stepper<'_> {
         }
     }
 
-    fn check_or_try_again(&mut self, attempt: AttemptNo) {
-        if self.checks().is_empty() {
-            self.begin_attempt();
-        } else {
-            self.check(attempt);
-        }
-    }
-
     pub(super) fn check(&mut self, attempt: AttemptNo) {
         let Some(checked) = self.state.attempts.get_mut(attempt.index()) else { return };
         checked.check_rounds += 1;
@@ -364,9 +356,7 @@ impl Stepper<'_> {
     }
 
     pub(super) fn spend_no_attempt(&mut self) {
-        if let Some(attempt) = self.state.attempts.last_mut() {
-            attempt.counts = false;
-        }
+        self.with_attempt(|attempt| attempt.counts = false);
     }
 
     pub(super) fn fail(&mut self, reason: FailureReason) {

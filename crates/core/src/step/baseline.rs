@@ -36,17 +36,13 @@ impl Stepper<'_> {
     /// What may happen while an attempt waits for the checks on the base.
     pub(super) fn apply_while_baseline(&mut self, event: &Event) -> Result<(), Illegal> {
         match (event, &self.state.baseline) {
-            (Event::CancelRequested, _) => self.cancel(),
-            (Event::PauseRequested { reason }, _) => self.pause(*reason),
-            (Event::Answered { question, reply, by }, _) => self.answer(*question, reply, *by),
-            (Event::MessageSent { text }, _) => self.receive_message(text),
             // The agent has waited long enough: it starts beside the checks.
             (Event::Woken, Baseline::Running { until: Some(until), .. }) if self.now >= *until => {
                 self.end_baseline_wait();
                 self.begin_attempt();
                 Ok(())
             }
-            (event, _) => Err(self.wrong_phase(event)),
+            (event, _) => self.apply_request(&Phase::Preparing, event),
         }
     }
 
@@ -62,7 +58,7 @@ impl Stepper<'_> {
         let is_green = BaselineCheck::all_met(&checks);
         self.state.baseline = Baseline::Known { checks };
         if is_green {
-            self.notice("checks passed before any work".to_owned());
+            self.notice("checks passed before any work");
         }
         match missing {
             Some(missing) if waited => self.fail(FailureReason::MissingProgram(missing.clone())),
@@ -133,19 +129,13 @@ impl Stepper<'_> {
             self.settle(baseline_key(round));
         }
         self.state.baseline = Baseline::Pending;
-        if let Some(last) = self.state.attempts.last_mut() {
-            last.verdict = None;
-            last.check_on_resume = true;
-        }
+        self.with_attempt(|last| last.verdict = None);
+        self.check_when_resumed();
         Ok(())
     }
 
     /// The checks in force.
     pub(super) fn checks(&self) -> &[Check] {
         self.state.checks(self.goal)
-    }
-
-    fn notice(&mut self, text: String) {
-        self.moved.events.push(Event::Notice { text });
     }
 }

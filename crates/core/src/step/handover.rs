@@ -18,15 +18,10 @@ pub(super) enum NextAgent {
 impl Stepper<'_> {
     /// The agent for the next attempt.
     pub(super) fn choose_agent(&self) -> NextAgent {
-        let agents = &self.goal.agents;
-        let present = self.state.last_attempt().map(|attempt| &attempt.agent);
-        let present = present.filter(|agent| agents.contains(agent));
-        let can = |agent: &&AgentName| self.state.is_available(agent, self.now);
-        let chosen = present.filter(can).or_else(|| agents.iter().find(can));
-        if let Some(agent) = chosen {
+        if let Some(agent) = self.state.next_agent(self.goal, self.now) {
             return NextAgent::Agent(agent.clone());
         }
-        let waits = agents.iter().filter_map(|agent| {
+        let waits = self.goal.agents.iter().filter_map(|agent| {
             let unavailable = self.state.unavailable.get(agent)?;
             Some((unavailable.until?, unavailable.guessed))
         });
@@ -58,15 +53,13 @@ impl Stepper<'_> {
         for agent in self.struck_with(agent, end) {
             self.state.unavailable.insert(agent, unavailable.clone());
         }
-        match self.choose_agent() {
-            NextAgent::Agent(_) => {
-                // What the one wanted to know, the other may not.
-                self.withdraw_all();
-                self.state.phase = Phase::Queued;
-                true
-            }
-            NextAgent::Wait(_) | NextAgent::Nobody => false,
+        let another_goes_on = matches!(self.choose_agent(), NextAgent::Agent(_));
+        if another_goes_on {
+            // What the one wanted to know, the other may not.
+            self.withdraw_all();
+            self.state.phase = Phase::Queued;
         }
+        another_goes_on
     }
 
     /// The agent, and those that share its account where the account is the trouble.

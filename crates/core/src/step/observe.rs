@@ -35,7 +35,7 @@ impl Stepper<'_> {
                 self.state.auth_failures_in_row = if is_auth { failures + 1 } else { 0 };
                 self.with_attempt(|attempt| attempt.waits_for_quota = *status == Some(429));
             }
-            AgentEvent::Tool(_) | AgentEvent::Thought { .. } => self.model_answered(),
+            AgentEvent::Tool(_) | AgentEvent::Thought { .. } => self.model_worked(event),
             AgentEvent::RateLimit(limit) if limit.status == LimitStatus::Rejected => {
                 self.with_attempt(|attempt| attempt.limit_until = limit.resets_at.or(attempt.limit_until));
             }
@@ -77,8 +77,17 @@ impl Stepper<'_> {
     /// The agent has its prompt. A summary comes before that, so a requested one was made or refused by now.
     fn begin_turn(&mut self) {
         self.with_attempt(|attempt| attempt.turns += 1);
+        self.forget_withdrawn();
         let attempt = self.state.last_attempt().map(|attempt| attempt.n);
         self.state.compaction.take_if(|request| request.attempt.is_some() && request.attempt == attempt);
+    }
+
+    fn model_worked(&mut self, event: &AgentEvent) {
+        self.model_answered();
+        // The call that asked ends with its question; a new one is work.
+        if matches!(event, AgentEvent::Tool(tool) if !tool.status.is_over()) {
+            self.forget_withdrawn();
+        }
     }
 
     /// What was in the way of an answer is over.
@@ -97,7 +106,7 @@ impl Stepper<'_> {
         if self.state.auth_failures_in_row >= Policy::AUTH_FAILURES {
             let message = "the provider refused the credentials twice in a row".to_owned();
             self.stop(work, StopWhy::Auth { message });
-        } else if let Some(axis) = self.state.over_budget() {
+        } else if let Some(axis) = self.state.over_budget(self.now) {
             self.stop(work, StopWhy::Budget { axis });
         }
     }

@@ -10,6 +10,12 @@ impl Stepper<'_> {
         if self.halt(StopWhy::Pause { reason }, Phase::Paused { reason }) {
             return Ok(());
         }
+        if self.before == (Phase::Paused { reason: PauseReason::Shutdown }) && reason == PauseReason::Operator
+        {
+            // No server resumes it from now on.
+            self.state.phase = Phase::Paused { reason };
+            return Ok(());
+        }
         Err(self.wrong_phase(&Event::PauseRequested { reason }))
     }
 
@@ -53,9 +59,7 @@ impl Stepper<'_> {
     }
 
     pub(super) fn check_when_resumed(&mut self) {
-        if let Some(last) = self.state.attempts.last_mut() {
-            last.check_on_resume = true;
-        }
+        self.with_attempt(|last| last.check_on_resume = true);
     }
 
     /// Queues a paused goal again. An open question is asked again, and a wait that is not over goes on.

@@ -4,7 +4,7 @@
 use super::Stepper;
 use crate::deadlines::later;
 use crate::{
-    AgentName, Attempt, ContextState, End, EndKind, EscalationReason, Event, NextSession, Phase, Policy, Work,
+    AgentName, Attempt, ContextState, End, EndKind, EscalationReason, NextSession, Phase, Policy, Work,
 };
 
 impl Stepper<'_> {
@@ -91,7 +91,6 @@ impl Stepper<'_> {
     pub(super) fn start_new_session(&mut self, why: &str) {
         self.state.session = None;
         self.state.context = ContextState::default();
-        let text = format!("the session is not continued: {why}; the next attempt starts a new one");
-        self.moved.events.push(Event::Notice { text });
+        self.notice(format!("the session is not continued: {why}; the next attempt starts a new one"));
     }
 }

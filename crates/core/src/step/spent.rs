@@ -8,10 +8,8 @@ impl Stepper<'_> {
     /// checked when the goal is opened again.
     pub(super) fn end_spent(&mut self, axis: Axis) {
         let unchecked = self.unchecked();
-        if unchecked.is_some()
-            && let Some(last) = self.state.attempts.last_mut()
-        {
-            last.over_budget = Some(axis);
+        if unchecked.is_some() {
+            self.with_attempt(|last| last.over_budget = Some(axis));
         }
         match unchecked {
             Some(attempt) if axis != Axis::Wall => self.check(attempt),

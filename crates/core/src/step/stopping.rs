@@ -2,7 +2,7 @@
 
 use super::{Illegal, Stepper, attempt_lives, with_end};
 use crate::effect::{checks_key, launch_key, prepare_key, stop_key};
-use crate::{AttemptNo, Axis, Effect, End, Event, Incoming, Phase, StopWhy, Stopping, Timeout};
+use crate::{AttemptNo, Axis, Effect, End, Event, Incoming, PauseReason, Phase, StopWhy, Stopping, Timeout};
 
 /// What runs for a goal: at most one thing at a time.
 #[derive(Debug, Clone, Copy)]
@@ -32,20 +32,19 @@ impl Stepper<'_> {
         incoming: &Incoming,
     ) -> Result<(), Illegal> {
         let work = self.work_of(stopping);
+        let because = |why| Phase::Stopping(Stopping { attempt: stopping.attempt, why });
         match (work, event) {
-            (_, Event::CancelRequested) => {
-                let stopping = Stopping { why: StopWhy::Cancel, ..stopping.clone() };
-                self.state.phase = Phase::Stopping(stopping);
-            }
+            (_, Event::CancelRequested) => self.state.phase = because(StopWhy::Cancel),
             // Cancelling wins over a pause, and a pause over every other reason.
+            (_, Event::PauseRequested { .. }) if stopping.why == StopWhy::Cancel => {}
+            // A person's pause wins over a shutdown, after which a server resumes the goal.
+            (_, Event::PauseRequested { reason: PauseReason::Shutdown })
+                if stopping.why == (StopWhy::Pause { reason: PauseReason::Operator }) => {}
             (_, Event::PauseRequested { reason }) => {
-                if stopping.why != StopWhy::Cancel {
-                    let why = StopWhy::Pause { reason: *reason };
-                    self.state.phase = Phase::Stopping(Stopping { why, ..stopping.clone() });
-                }
+                self.state.phase = because(StopWhy::Pause { reason: *reason });
             }
             (_, Event::ResumeRequested) if matches!(stopping.why, StopWhy::Pause { .. }) => {
-                self.state.phase = Phase::Stopping(Stopping { why: StopWhy::Resume, ..stopping.clone() });
+                self.state.phase = because(StopWhy::Resume);
             }
             (Runs::Setup { .. }, Event::Prepared { workspace, .. }) => {
                 self.state.workspace = Some(workspace.clone());
@@ -58,13 +57,11 @@ impl Stepper<'_> {
                 | Event::Unconfigured { .. }
                 | Event::Stopped,
             ) => self.after_stop(work, &stopping.why),
-            (_, Event::Answered { question, reply, by }) => return self.answer(*question, reply, *by),
-            (_, Event::MessageSent { text }) => return self.receive_message(text),
             (Runs::Agent(_), Event::AnswerDelivered { question, words }) => {
                 return self.answer_delivered(*question, *words);
             }
             (Runs::Agent(_), Event::AttemptStarted) => self.with_attempt(|attempt| attempt.started = true),
-            (Runs::Agent(_), Event::TimeoutReached { .. }) => {}
+            (Runs::Agent(_), Event::TimeoutReached { .. } | Event::SharedBudgetSpent { .. }) => {}
             // What a dying agent still used is paid for, too.
             (Runs::Agent(_), Event::Agent { event }) => self.observe(event, incoming),
             (Runs::Agent(_), Event::AttemptEnded { end, exit, work: left, changes }) => {
@@ -86,7 +83,7 @@ impl Stepper<'_> {
                 Runs::Checks { .. },
                 Event::ChecksFailed { .. } | Event::Unconfigured { .. } | Event::Stopped,
             ) => self.after_stop(work, &stopping.why),
-            (_, event) => return Err(self.wrong_phase(event)),
+            (_, event) => return self.apply_request(&Phase::Stopping(stopping.clone()), event),
         }
         Ok(())
     }
@@ -129,7 +126,7 @@ impl Stepper<'_> {
             StopWhy::Asked => End::Asked,
             // It may have finished its turn by then: then that is what happened.
             _ if *found == End::Completed => End::Completed,
-            StopWhy::Pause { .. } | StopWhy::Resume => End::Interrupted,
+            StopWhy::Pause { .. } | StopWhy::Resume | StopWhy::SharedBudget => End::Interrupted,
             StopWhy::Budget { .. } => End::OverBudget,
             // An agent that reported a used-up quota was not silent: it waits for the quota.
             StopWhy::Timeout { timeout: Timeout::Idle }
@@ -158,6 +155,10 @@ impl Stepper<'_> {
                     self.ask_again();
                 }
             }
+            StopWhy::SharedBudget => match work {
+                Runs::Agent(attempt) => self.after_shared_budget(attempt),
+                Runs::Setup { .. } | Runs::Checks { .. } => self.state.phase = Phase::Queued,
+            },
             StopWhy::Auth { message } => self.after_refused_login(message),
             StopWhy::Budget { axis } => match work {
                 Runs::Agent(attempt) => self.after_spent_turn(attempt, *axis),

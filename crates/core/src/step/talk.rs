@@ -7,7 +7,7 @@ use crate::effect::{answer_key, message_key};
 use crate::{
     About, Answerer, Ask, AttemptNo, Closed, Decision, Delivered, Delivery, DeliveryState, Effect, End,
     EscalationReason, Event, LastWords, MessageNo, OperatorMessage, Outcome, Phase, Question, QuestionNo,
-    Reply, StopWhy, ToolCall, Words, Work,
+    Reply, StopWhy, Words, Work,
 };
 
 impl Stepper<'_> {
@@ -30,15 +30,15 @@ impl Stepper<'_> {
     /// Allows what is asked for where a person has allowed its rule for as long as the goal lasts.
     fn follow_rules(&mut self) {
         let questions = &self.state.questions;
-        let allowed: Vec<&str> = questions.iter().filter_map(Question::always_allowed).collect();
-        let is_allowed =
-            |question: &&Question| question.open_rule().is_some_and(|rule| allowed.contains(&rule));
+        let is_always = |question: &&Question| matches!(question.answer(), Some((Reply::Always, _)));
+        let allowed: Vec<&str> = questions.iter().filter(is_always).filter_map(Question::rule).collect();
+        let is_allowed = |question: &&Question| {
+            question.is_open() && question.rule().is_some_and(|rule| allowed.contains(&rule))
+        };
         let granted: Vec<QuestionNo> =
             questions.iter().filter(is_allowed).map(|question| question.n).collect();
         for question in granted {
-            self.close(question, &Reply::Allowed, Answerer::Rule);
-            let (reply, by) = (Reply::Allowed, Answerer::Rule);
-            self.moved.events.push(Event::Answered { question, reply, by });
+            self.answer_itself(question, Reply::Allowed, Answerer::Rule);
         }
     }
 
@@ -48,7 +48,25 @@ impl Stepper<'_> {
             |question: &&mut Question| question.is_open() && question.ask.request.as_deref() == Some(request);
         if let Some(question) = self.state.questions.iter_mut().find(asked) {
             question.closed = Some(Closed::Withdrawn);
+            let n = question.n;
+            self.with_attempt(|attempt| attempt.withdrawn.push(n));
         }
+    }
+
+    /// The agent goes on without the answers to what it withdrew.
+    pub(super) fn forget_withdrawn(&mut self) {
+        self.with_attempt(|attempt| attempt.withdrawn.clear());
+    }
+
+    /// Opens again what an agent withdrew only because it was cut off. One that ends well needs no answer.
+    pub(super) fn reopen_withdrawn(&mut self, end: &End) {
+        let Some(last) = self.state.attempts.last_mut() else { return };
+        let withdrawn = std::mem::take(&mut last.withdrawn);
+        if !end.is_bad() {
+            return;
+        }
+        let cut_off = self.state.questions.iter_mut().filter(|question| withdrawn.contains(&question.n));
+        cut_off.for_each(|question| question.closed = None);
     }
 
     /// Closes what is open without an answer: another agent goes on, or the operator sent a message instead.
@@ -104,15 +122,10 @@ impl Stepper<'_> {
 
     /// Blocks the goal that nothing runs for, or goes on when everything is answered. What is due is decided first.
     pub(super) fn wait_for_answers(&mut self) {
-        self.take_defaults();
-        let overdue = |question: &&Question| {
-            question.is_open() && question.deadline.is_some_and(|deadline| deadline <= self.now)
-        };
-        if let Some(question) = self.state.questions.iter().find(overdue) {
-            let question = question.ask.title();
-            return self.escalate(EscalationReason::Unanswered { question });
+        match self.take_defaults() {
+            Some(question) => self.escalate(EscalationReason::Unanswered { question }),
+            None => self.state.phase = self.blocked(None).unwrap_or(Phase::Queued),
         }
-        self.state.phase = self.blocked(None).unwrap_or(Phase::Queued);
     }
 
     pub(super) fn answer(&mut self, n: QuestionNo, reply: &Reply, by: Answerer) -> Result<(), Illegal> {
@@ -168,32 +181,35 @@ impl Stepper<'_> {
 
     /// The time for an answer is over: defaults are taken; a question without one needs a person after all.
     pub(super) fn answers_are_due(&mut self, living: Option<AttemptNo>) {
-        let unanswered = self.take_defaults();
-        match living {
-            Some(attempt) if unanswered => self.stop(Runs::Agent(attempt), StopWhy::Asked),
-            Some(attempt) => self.wait_or_run(attempt),
-            None => self.wait_for_answers(),
+        let Some(attempt) = living else { return self.wait_for_answers() };
+        match self.take_defaults() {
+            Some(_) => self.stop(Runs::Agent(attempt), StopWhy::Asked),
+            None => self.wait_or_run(attempt),
         }
     }
 
-    /// Answers the questions that are due by their defaults. Gives back whether there are some without one.
-    fn take_defaults(&mut self) -> bool {
+    /// Answers the questions that are due by their defaults. Gives back the title of the first that has none.
+    fn take_defaults(&mut self) -> Option<String> {
         let now = self.now;
-        let due = self.state.questions.iter().filter(|question| {
+        let is_due = |question: &&Question| {
             question.is_open() && question.deadline.is_some_and(|deadline| deadline <= now)
-        });
-        let defaults: Vec<(QuestionNo, Option<Reply>)> =
-            due.map(|question| (question.n, default_of(&question.ask))).collect();
-        let mut unanswered = false;
-        for (question, default) in defaults {
-            let Some(reply) = default else {
-                unanswered = true;
-                continue;
-            };
-            self.close(question, &reply, Answerer::Default);
-            self.moved.events.push(Event::Answered { question, reply, by: Answerer::Default });
+        };
+        let due = self.state.questions.iter().filter(is_due);
+        let due: Vec<(QuestionNo, Ask)> = due.map(|question| (question.n, question.ask.clone())).collect();
+        let mut unanswered = None;
+        for (question, ask) in due {
+            match ask.default.as_deref().map(|default| ask.read_answer(default)) {
+                Some(Ok(reply)) => self.answer_itself(question, reply, Answerer::Default),
+                _ => unanswered = unanswered.or_else(|| Some(ask.title())),
+            }
         }
         unanswered
+    }
+
+    /// Closes a question that no person answers, which the log records.
+    fn answer_itself(&mut self, question: QuestionNo, reply: Reply, by: Answerer) {
+        self.close(question, &reply, by);
+        self.moved.events.push(Event::Answered { question, reply, by });
     }
 
     /// The operator sends a message: a running agent gets it at once, and otherwise it is part of the next prompt.
@@ -237,8 +253,10 @@ impl Stepper<'_> {
         let DeliveryState::OnItsWay(attempt) = *delivery else { return Err(not_asked) };
         *delivery = DeliveryState::Delivered(attempt);
         let unsaid = match (&question.ask.about, reply, words) {
-            (About::Permission { call, title, .. }, Reply::Denied { message }, Words::Dropped) => {
-                Some(refusal(call, title, message)).filter(|_| !message.is_empty())
+            (About::Permission { call, title, .. }, Reply::Denied { message }, Words::Dropped)
+                if !message.is_empty() =>
+            {
+                Some(format!("You may not use {} for this: {title}\n{message}", call.tool))
             }
             _ => None,
         };
@@ -324,11 +342,8 @@ impl Stepper<'_> {
                 return End::Slept { duration, reason };
             }
             Some(Err(bad)) => {
-                let text = format!("the agent's last message speaks to Towline, but cannot be read: {bad}");
-                if let Some(attempt) = self.state.attempts.last_mut() {
-                    attempt.misunderstood = Some(bad.to_string());
-                }
-                self.moved.events.push(Event::Notice { text });
+                self.notice(format!("the agent's last message speaks to Towline, but cannot be read: {bad}"));
+                self.with_attempt(|attempt| attempt.misunderstood = Some(bad.to_string()));
             }
             _ => {}
         }
@@ -381,12 +396,4 @@ fn decision(question: &Question, reply: &Reply, by: Answerer) -> Option<Decision
     };
     let outcome = reply.outcome()?;
     Some(Decision { tool: call.tool.clone(), outcome, by: by.to_owned(), rule: Some(rule.clone()) })
-}
-
-fn refusal(call: &ToolCall, title: &str, message: &str) -> String {
-    format!("You may not use {} for this: {title}\n{message}", call.tool)
-}
-
-fn default_of(ask: &Ask) -> Option<Reply> {
-    ask.default.as_deref().and_then(|default| ask.read_answer(default).ok())
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use towline_agent::{AgentSettings, LaunchContext, McpServer, Pricing, UnknownPrice, agent};
-use towline_core::{End, Event, Exit, GoalId, LaunchProblem, PriceList, Work};
+use towline_agent::{AgentSettings, LaunchContext, McpServer, agent};
+use towline_core::{End, Event, Exit, GoalId, LaunchProblem, Work};
 use towline_process::{Priority, spawn};
 
 use crate::engine::Shared;
@@ -30,12 +30,6 @@ pub(super) fn with_tools(settings: &AgentSettings, tools: &[String]) -> AgentSet
         settings.allow.push(format!("mcp__{}", McpServer::TOWLINE));
     }
     settings
-}
-
-/// How the agent's cost is estimated. The one over model APIs reports an unknown price itself.
-pub(crate) fn pricing(settings: &AgentSettings, unknown: UnknownPrice) -> Pricing {
-    let unknown = if agent(settings.kind).reports_unknown_price() { UnknownPrice::Ignore } else { unknown };
-    Pricing { list: PriceList::with(&settings.prices), unknown }
 }
 
 /// Starts the agent under a supervisor of its own.
@@ -74,7 +68,7 @@ pub(super) async fn start(
 
 /// Reports that the agent of an attempt cannot be started. What was started before, under other settings, must not live
 /// on unseen.
-pub(crate) async fn refuse(dir: &Path, trail: Trail, sender: &EventSender, problem: LaunchProblem) {
+pub(crate) async fn refuse(dir: &Path, trail: &Trail, sender: &EventSender, problem: LaunchProblem) {
     RunState::end(dir, trail).await;
     let end = End::SpawnFailed { problem };
     let (exit, work, changes) = (Exit::default(), Work::Nothing, String::new());
@@ -97,4 +91,19 @@ fn stdio(wanted: towline_agent::Stdio) -> towline_process::Stdio {
 /// How long an agent may last from now on: as long as the lease holds, and some time for an engine to come back.
 pub(super) fn lifetime(lease_ends: Instant) -> Duration {
     lease_ends.saturating_duration_since(Instant::now()) + WITHOUT_ENGINE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_agent_may_live_for_a_quarter_of_an_hour_without_an_engine() {
+        let quarter = Duration::from_secs(15 * 60);
+        assert_eq!(lifetime(Instant::now()), quarter);
+        let lease = Duration::from_secs(60);
+        assert_eq!(lifetime(Instant::now() + lease), quarter + lease);
+        tokio::time::advance(lease).await;
+        assert_eq!(lifetime(Instant::now() - lease), quarter, "after the end of the lease");
+    }
 }

@@ -11,12 +11,12 @@ use towline_core::{
 use towline_mask::Mask;
 
 use super::Driver;
-use crate::copied::copied_secrets;
 use crate::engine::TRACES;
 use crate::error::EngineError;
 use crate::executors::{ExecutorControl, Job};
 use crate::news::{EventSender, StopLevel};
-use crate::resolver::Resolved;
+use crate::reads::apart;
+use crate::resolver::{ProjectRead, Resolved};
 use crate::runs::{RunState, Trail};
 use crate::secrecy::add_token;
 use crate::{attempt, baseline, checks, interrupted, prepare, runs, supervisors};
@@ -51,9 +51,10 @@ impl Driver {
     /// How urgently what runs has to end.
     fn stop_level(&self) -> StopLevel {
         match &self.state.phase {
-            Phase::Stopping(Stopping { why: StopWhy::Budget { axis: Axis::Usd | Axis::Tokens }, .. }) => {
-                StopLevel::StopSpending
-            }
+            Phase::Stopping(Stopping {
+                why: StopWhy::Budget { axis: Axis::Usd | Axis::Tokens } | StopWhy::SharedBudget,
+                ..
+            }) => StopLevel::StopSpending,
             _ => StopLevel::Stop,
         }
     }
@@ -73,7 +74,6 @@ impl Driver {
                 summary: self.state.attempt(attempt).map_or_else(String::new, |made| made.text.clone()),
                 reuse: Reuse::after(self.state.verdicts()),
                 last_seq: self.seq,
-                trail: self.trail(),
             })),
         };
         self.start(job);
@@ -89,10 +89,10 @@ impl Driver {
             Effect::Prepare { .. } => (sender(None), Event::Unconfigured { error }),
             Effect::RunChecks { attempt, .. } => (sender(Some(attempt)), Event::Unconfigured { error }),
             Effect::Launch(Launch { attempt, .. }) => {
-                let (sender, trail) = (sender(Some(attempt)), self.trail());
+                let (sender, trail) = (sender(Some(attempt)), Trail::of(&self.goal, &self.shared.supervisor));
                 let dir = self.shared.home.attempt(self.goal.id, attempt);
                 let problem = LaunchProblem::Configuration { message: error };
-                self.work.spawn(async move { attempt::refuse(&dir, trail, &sender, problem).await });
+                self.work.spawn(async move { attempt::refuse(&dir, &trail, &sender, problem).await });
                 return;
             }
         };
@@ -104,22 +104,16 @@ impl Driver {
 
     /// The project's configuration as it is now, or why it cannot be used. Its secrets are hidden in either case.
     fn resolve(&mut self) -> Result<Arc<Resolved>, String> {
-        match self.shared.resolver.resolve(&self.goal) {
-            Ok(resolved) => {
-                self.hide_secrets_of(&resolved);
-                Ok(Arc::new(resolved))
-            }
-            Err(unresolved) => {
-                self.hide_secrets_of(&unresolved.known);
-                Err(unresolved.reason)
-            }
-        }
+        let read = || ProjectRead::of(self.shared.resolver.as_ref(), &self.goal);
+        let project = self.project.clone().unwrap_or_else(|| apart(read));
+        self.hide_secrets_of(&project);
+        project.problem.map_or(Ok(project.resolved), Err)
     }
 
     /// Hides these secrets from now on, those in the files that the goal copies, and the tokens of its attempts.
-    pub(super) fn hide_secrets_of(&mut self, resolved: &Resolved) {
-        self.secrets.extend(&resolved.secrets());
-        self.secrets.extend(&copied_secrets(&self.goal).secrets);
+    pub(super) fn hide_secrets_of(&mut self, project: &ProjectRead) {
+        self.secrets.extend(&project.resolved.secrets());
+        self.secrets.extend(&project.copied);
         for attempt in &self.state.attempts {
             add_token(&mut self.secrets, &self.shared.secret, attempt.id);
         }
@@ -202,7 +196,8 @@ impl Driver {
     /// Ends leftovers of a killed engine that cannot be adopted: all that runs for the goal, but for its living attempt, the check that
     /// its log names, and setup, in which no agent has had a hand.
     pub(super) async fn end_unexpected(&mut self) -> Result<(), EngineError> {
-        if self.lease.generation == FIRST && self.ended_for.is_none() {
+        let is_first = self.lease.generation == FIRST && self.ended_for.is_none();
+        if is_first || !self.shared.executors.start_processes() {
             return Ok(());
         }
         let attempt = match &self.state.phase {
@@ -230,14 +225,9 @@ impl Driver {
         if expected.is_none() {
             // A supervisor that was killed may have left processes that nothing else names. What cannot be ended is reported before
             // the next attempt or verdict.
-            let _ = runs::sweep(self.trail()).await;
+            let _ = runs::sweep(&Trail::of(&self.goal, &self.shared.supervisor)).await;
         }
         ended.map_err(|source| EngineError::Processes { goal: self.goal.id, source })
-    }
-
-    /// Where to look for what the goal's attempts left.
-    fn trail(&self) -> Trail {
-        Trail::of(&self.goal)
     }
 
     /// Everything that an attempt needs to know.
@@ -258,25 +248,19 @@ impl Driver {
             // Earlier versions did not record it in the state.
             started: attempt.is_some_and(|attempt| attempt.started || attempt.turns > 0),
             started_at: attempt.map_or_else(|| self.shared.clock.now(), |attempt| attempt.started_at),
-            trail: self.trail(),
             answered: answered.collect(),
-            used_before: self.usage_of_session(&launch),
-            unknown_price: self.unknown_price(),
+            used_before: match &launch.session {
+                SessionPlan::Resume(session) => {
+                    self.state.used_in_session(&self.goal, session, Some(launch.attempt))
+                }
+                SessionPlan::Fresh(_) => Usage::default(),
+            },
+            // A model without a price is worth a notice when a limit depends on it.
+            unknown_price: match self.state.budget.usd {
+                Some(_) => UnknownPrice::Report,
+                None => UnknownPrice::Ignore,
+            },
             launch,
-        }
-    }
-
-    /// A model without a price is worth a notice when a limit depends on it.
-    fn unknown_price(&self) -> UnknownPrice {
-        if self.state.budget.usd.is_some() { UnknownPrice::Report } else { UnknownPrice::Ignore }
-    }
-
-    fn usage_of_session(&self, launch: &Launch) -> Usage {
-        match &launch.session {
-            SessionPlan::Resume(session) => {
-                self.state.used_in_session(&self.goal, session, Some(launch.attempt))
-            }
-            SessionPlan::Fresh(_) => Usage::default(),
         }
     }
 }

@@ -69,11 +69,14 @@ impl Driver {
             Err(error) => self.trace("driver fails", error),
         }
         match &outcome {
-            Ok(()) if !self.state.phase.is_settled() => return self.rest().await,
+            Ok(()) if !self.state.phase.is_settled() && self.shared.rules.is_none() => {
+                return self.rest().await;
+            }
             // Another engine drives the goal now, or may do so soon, and adopts what runs.
             Err(
                 EngineError::Store(StoreError::Fenced { .. })
                 | EngineError::LeaseExpired { .. }
+                | EngineError::TakenOver
                 | EngineError::StopUnrecorded { .. },
             )
             | Ok(()) => {}
@@ -107,7 +110,9 @@ impl Driver {
             renewed = renewed(&shared, &lease) => renewed?,
             () = insisted(&mut orders, &mut deferred) => return Err(unanswered(&shared).into()),
         };
-        let mut driver = Self { clock, deferred, ..Self::new(shared, record, lease, orders, feed) };
+        let read = shared.project_of(&record.goal).await?;
+        let new = Self::new(shared, record, read, lease, orders, feed);
+        let mut driver = Self { clock, deferred, project: None, ..new };
         driver.trace("resumed", driver.state.phase.name());
         if driver.models != driver.state.configured_models {
             driver.record_claim(None).await?;

@@ -58,6 +58,7 @@ impl Driver {
         let mut is_retry = false;
         loop {
             let append = Append {
+                notifies: self.shared.rules.is_some(),
                 goal: self.goal.id,
                 generation: self.lease.generation,
                 expected: self.seq,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use towline_core::{BaselineMode, Check, CheckKind, CheckResult, Goal};
 
-use super::values::goal;
+use super::values::{check_result, goal};
 use crate::baseline::{is_of_the_base, key};
 
 #[test]
@@ -47,12 +47,9 @@ fn the_key_changes_with_everything_that_decides_the_result() {
 #[test]
 fn only_what_the_base_itself_decides_is_stored() {
     let result = |name: &str, met, exit_code, problem: Option<&str>| CheckResult {
-        name: name.into(),
-        met,
         exit_code,
         problem: problem.map(str::to_owned),
-        evidence: String::new(),
-        took: Duration::ZERO,
+        ..check_result(name, met)
     };
     let mut goal = goal(1);
     let kind = CheckKind::File { path: "CHANGES.md".into(), matches: None };

@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
-use towline_core::{
-    Baseline, BaselineMode, CheckResult, End, Event, FailureReason, Goal, NextSession, Phase,
-};
+use towline_core::{Baseline, BaselineMode, End, Event, FailureReason, Goal, Phase};
 
-use super::harness::{PlayedEngine, Work, World, cancel};
-use super::values::{ended, goal, verdict};
+use super::harness::{PlayedEngine, Work, World, cancel, notices};
+use super::values::{check_result, ended, goal, retry, verdict};
 use crate::baseline;
 use crate::error::EngineError;
 use crate::executors::Job;
+use crate::handle::Handle;
 use crate::news::StopLevel;
 
-fn goal_with(baseline: BaselineMode) -> Goal {
-    Goal { baseline, ..goal(1) }
+/// A goal whose checks begin to run on its base.
+async fn with_baseline(mode: BaselineMode) -> (World, PlayedEngine, Handle, Work) {
+    let (world, mut engine, handle) = World::with(Goal { baseline: mode, ..goal(1) }).await;
+    engine.prepare().await;
+    let base = baseline(&mut engine).await;
+    (world, engine, handle, base)
 }
 
 /// The checks on the base, as soon as they are to run.
@@ -30,41 +33,20 @@ fn job_of(work: &Work) -> &baseline::BaselineJob {
 }
 
 fn reached(round: u32, met: bool) -> Event {
-    let check = CheckResult {
-        name: "tests".into(),
-        met,
-        exit_code: Some(i32::from(!met)),
-        problem: None,
-        evidence: String::new(),
-        took: Duration::ZERO,
-    };
-    Event::BaselineReached { round, checks: vec![check], reused: None, missing: None }
-}
-
-async fn notices(world: &World) -> Vec<String> {
-    let log = world.log(goal(1).id).await.into_iter();
-    let notices = log.filter_map(|event| match event {
-        Event::Notice { text } => Some(text),
-        _ => None,
-    });
-    notices.collect()
+    let checks = vec![check_result("tests", met)];
+    Event::BaselineReached { round, checks, reused: None, missing: None }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_starts_as_soon_as_the_checks_have_run_on_the_base() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal_with(BaselineMode::Auto)).await;
-    engine.prepare().await;
-    let work = baseline(&mut engine).await;
+    let (world, mut engine, handle, base) = with_baseline(BaselineMode::Auto).await;
     assert!(engine.is_idle(), "no agent has begun");
     let before = world.now();
-    work.finish(reached(1, true)).await;
+    base.finish(reached(1, true)).await;
     let attempt = engine.attempt().await;
-    assert_eq!(notices(&world).await, ["checks passed before any work"]);
+    assert_eq!(notices(&world.log(goal(1).id).await), ["checks passed before any work"]);
     assert!(world.now().duration_since(before).as_secs() < 10);
-    attempt.finish(ended(End::Completed)).await;
-    engine.checks().await.finish(verdict("base-tree", true)).await;
+    engine.judge(attempt, "base-tree", true).await;
     let state = engine.end_of(handle).await.state;
     assert_eq!((state.phase.clone(), state.baseline.met()), (Phase::Done, Some(true)));
     assert_eq!(state.changed(), Some(false), "the candidate has the files of the base");
@@ -72,11 +54,7 @@ async fn an_agent_starts_as_soon_as_the_checks_have_run_on_the_base() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_starts_beside_the_checks_after_ten_seconds_and_a_verdict_waits_until_they_are_gone() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal_with(BaselineMode::Auto)).await;
-    engine.prepare().await;
-    let mut base = baseline(&mut engine).await;
+    let (world, mut engine, handle, mut base) = with_baseline(BaselineMode::Auto).await;
     let before = world.now();
     let attempt = engine.attempt().await;
     let waited = world.now().duration_since(before).as_secs();
@@ -90,18 +68,14 @@ async fn an_agent_starts_beside_the_checks_after_ten_seconds_and_a_verdict_waits
     engine.checks().await.finish(verdict("t1", true)).await;
     let state = engine.end_of(handle).await.state;
     assert_eq!((state.phase.clone(), state.baseline.clone()), (Phase::Done, Baseline::Unknown));
-    assert_eq!((state.changed(), notices(&world).await), (Some(true), Vec::new()));
     let log = world.log(goal(1).id).await;
+    assert_eq!((state.changed(), notices(&log)), (Some(true), Vec::new()));
     assert!(log.iter().any(|event| matches!(event, Event::BaselineUnknown { .. })), "{log:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn where_the_base_must_be_red_no_agent_starts_before_it_is_known_to_be() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal_with(BaselineMode::Red)).await;
-    engine.prepare().await;
-    let base = baseline(&mut engine).await;
+    let (_world, mut engine, handle, base) = with_baseline(BaselineMode::Red).await;
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     assert!(engine.is_idle(), "no agent has begun");
     base.finish(reached(1, true)).await;
@@ -113,11 +87,7 @@ async fn where_the_base_must_be_red_no_agent_starts_before_it_is_known_to_be() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_goal_leaves_nothing_running_on_its_base() {
     for beside_an_agent in [false, true] {
-        let world = World::new();
-        let mut engine = world.engine();
-        let handle = engine.start(goal_with(BaselineMode::Auto)).await;
-        engine.prepare().await;
-        let mut base = baseline(&mut engine).await;
+        let (_world, mut engine, handle, mut base) = with_baseline(BaselineMode::Auto).await;
         let attempt = if beside_an_agent { Some(engine.attempt().await) } else { None };
         cancel(&handle).await;
         assert_eq!(base.stopped().await, StopLevel::Stop);
@@ -133,50 +103,37 @@ async fn a_cancelled_goal_leaves_nothing_running_on_its_base() {
 
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_takes_a_goal_up_runs_the_checks_on_its_base_again() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal_with(BaselineMode::Auto)).await;
-    engine.prepare().await;
-    let base = baseline(&mut engine).await;
+    let (world, mut engine, handle, base) = with_baseline(BaselineMode::Auto).await;
     let attempt = engine.attempt().await;
     engine.crash(handle).await;
     drop((base, attempt));
 
-    let mut engine = world.engine();
-    let handle = engine.resume(goal(1).id).await;
+    let (mut engine, handle) = world.resumed().await;
     let base = baseline(&mut engine).await;
     assert_eq!(job_of(&base).round, 1);
     let attempt = engine.next().await;
     assert!(matches!(attempt.job, Job::Attempt(_)), "not an attempt");
     base.finish(reached(1, false)).await;
-    attempt.finish(ended(End::Completed)).await;
-    engine.checks().await.finish(verdict("t1", true)).await;
-    engine.publish().await;
-    assert_eq!(handle.result().await.expect("a result").state.baseline.met(), Some(false));
+    assert_eq!(engine.pass(attempt, handle).await.state.baseline.met(), Some(false));
 }
 
 #[tokio::test(start_paused = true)]
 async fn replaced_checks_are_those_of_the_next_verdict_and_of_the_base() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal_with(BaselineMode::Auto)).await;
-    engine.prepare().await;
-    baseline(&mut engine).await.finish(reached(1, false)).await;
+    let (world, mut engine, handle, base) = with_baseline(BaselineMode::Auto).await;
+    base.finish(reached(1, false)).await;
     let mut attempt = engine.attempt().await;
     cancel(&handle).await;
     attempt.stopped().await;
     attempt.finish(ended(End::Cancelled)).await;
-    engine.publish().await;
-    handle.result().await.expect("a result");
+    engine.end_of(handle).await;
 
     let mut checks = goal(1).checks;
     checks[0].name = "lint".into();
     let replaced = Event::ChecksReplaced { checks: checks.clone() };
-    let retry = Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None };
     let refused = engine.engine.resume(goal(1).id, [replaced.clone(), Event::ResumeRequested]).await.err();
     assert!(matches!(refused, Some(EngineError::Illegal { .. })), "{refused:?}");
     assert_eq!(world.record(goal(1).id).await.state.replaced_checks, None, "all of it or nothing");
-    let handle = engine.engine.resume(goal(1).id, [replaced, retry]).await.expect("it goes on");
+    let handle = engine.engine.resume(goal(1).id, [replaced, retry()]).await.expect("it goes on");
     let base = baseline(&mut engine).await;
     assert_eq!((job_of(&base).round, &job_of(&base).goal.checks), (2, &checks));
     base.finish(reached(2, false)).await;

@@ -7,8 +7,14 @@ use tokio::time::Instant;
 use towline_core::{AgentEvent, Axis, Budget, End, Event, FailureReason, MicroUsd, Phase, Tokens, Usage};
 
 use super::harness::World;
-use super::values::{beginning, crashed, ended, goal_with, verdict};
+use super::values::{beginning, crashed, ended, goal, goal_with};
 use crate::news::StopLevel;
+
+const WALL: Duration = Duration::from_secs(600);
+
+fn hasty() -> Budget {
+    Budget { wall: Some(WALL), ..Budget::default() }
+}
 
 fn spent(axis: Axis) -> Phase {
     Phase::Failed { reason: FailureReason::Budget { axis } }
@@ -16,22 +22,20 @@ fn spent(axis: Axis) -> Phase {
 
 #[tokio::test(start_paused = true)]
 async fn no_attempt_starts_beyond_the_budget_of_attempts() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal_with(Budget { attempts: Some(2), ..Budget::default() })).await;
+    let budget = Budget { attempts: Some(2), ..Budget::default() };
+    let (_world, mut engine, handle) = World::with(goal_with(budget)).await;
     engine.prepare().await;
     for tree in ["t1", "t2"] {
-        engine.attempt().await.finish(ended(End::Completed)).await;
-        engine.checks().await.finish(verdict(tree, false)).await;
+        let attempt = engine.attempt().await;
+        engine.judge(attempt, tree, false).await;
     }
     assert_eq!(engine.end_of(handle).await.state.phase, spent(Axis::Attempts));
 }
 
 #[tokio::test(start_paused = true)]
 async fn bad_ends_in_a_row_spend_errors_with_growing_pauses() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let handle = engine.start(goal_with(Budget { errors: Some(3), ..Budget::default() })).await;
+    let budget = Budget { errors: Some(3), ..Budget::default() };
+    let (world, mut engine, handle) = World::with(goal_with(budget)).await;
     engine.prepare().await;
     let mut ends = vec![beginning()];
     for _ in 0..3 {
@@ -45,14 +49,11 @@ async fn bad_ends_in_a_row_spend_errors_with_growing_pauses() {
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_is_stopped_when_the_wall_time_is_over() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let wall = Duration::from_secs(600);
-    let handle = engine.start(goal_with(Budget { wall: Some(wall), ..Budget::default() })).await;
+    let (world, mut engine, handle) = World::with(goal_with(hasty())).await;
     let mut work = engine.first_attempt().await;
     work.stopped().await;
     let passed = Duration::try_from(world.now().duration_since(beginning())).expect("after the beginning");
-    assert!(passed >= wall && passed < wall + Duration::from_secs(1), "{passed:?}");
+    assert!(passed >= WALL && passed < WALL + Duration::from_secs(1), "{passed:?}");
     work.finish(ended(End::Lost)).await;
     assert_eq!(engine.end_of(handle).await.state.phase, spent(Axis::Wall));
 }
@@ -60,11 +61,8 @@ async fn an_attempt_is_stopped_when_the_wall_time_is_over() {
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_set_spends_no_wall_time_and_gives_none() {
     for hours in [2, -2] {
-        let world = World::new();
-        let mut engine = world.engine();
-        let wall = Duration::from_secs(600);
         let began = Instant::now();
-        let handle = engine.start(goal_with(Budget { wall: Some(wall), ..Budget::default() })).await;
+        let (world, mut engine, handle) = World::with(goal_with(hasty())).await;
         let mut work = engine.first_attempt().await;
         tokio::time::sleep(Duration::from_secs(60)).await;
         world.set_clock(SignedDuration::from_hours(hours));
@@ -72,11 +70,11 @@ async fn a_clock_that_was_set_spends_no_wall_time_and_gives_none() {
         assert_eq!(*work.control.stop.borrow(), StopLevel::Run, "{hours} h");
         work.stopped().await;
         let passed = began.elapsed();
-        assert!(passed >= wall && passed < wall + Duration::from_secs(30), "{hours} h: {passed:?}");
+        assert!(passed >= WALL && passed < WALL + Duration::from_secs(30), "{hours} h: {passed:?}");
         work.finish(ended(End::Lost)).await;
         assert_eq!(engine.end_of(handle).await.state.phase, spent(Axis::Wall));
         let by_ms = hours * 3_600_000;
-        assert!(world.log(goal_with(Budget::default()).id).await.contains(&Event::ClockMoved { by_ms }));
+        assert!(world.log(goal(1).id).await.contains(&Event::ClockMoved { by_ms }));
     }
 }
 
@@ -86,9 +84,7 @@ async fn an_agent_that_has_spent_its_money_or_its_tokens_is_stopped_more_urgentl
     for used in
         [Usage { cost: MicroUsd(2), ..Usage::default() }, Usage { output: Tokens(2), ..Usage::default() }]
     {
-        let world = World::new();
-        let mut engine = world.engine();
-        let _handle = engine.start(goal_with(budget.clone())).await;
+        let (_world, mut engine, _handle) = World::with(goal_with(budget.clone())).await;
         let work = engine.first_attempt().await;
         work.send(AgentEvent::Usage { model: None, used, context_used: None, context_size: None }).await;
         // An answer to the agent waits for this, though it has nothing to record itself.

@@ -1,17 +1,17 @@
 //! A store that fails when a test wants it to.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use futures::future::BoxFuture;
 use jiff::Timestamp;
-use tokio::runtime::Handle;
 use tokio::sync::OwnedMutexGuard;
-use towline_core::{Account, Envelope, Goal, GoalId, GoalState, PoolSeq, Seq};
+use towline_core::{Account, AgentName, Envelope, Goal, GoalId, GoalState, MicroUsd, PoolGoal, PoolSeq, Seq};
 use towline_store::{
-    Append, Appended, GoalRecord, Lease, Listed, Listing, PendingEffect, SpendQuery, Spending, Store,
-    StoreError, StoredBaseline, WorkerName,
+    Append, Appended, GoalRecord, Lease, Listed, Listing, MemoryStore, NoticeId, NoticeOutcome,
+    PendingEffect, PendingNotice, PoolView, QueuedGoal, SpendBy, Spending, SpentByProject, Store, StoreError,
+    StoredBaseline, StoredReply, Unmet, WorkerName,
 };
 
 /// A kind of call to the store that tests distinguish.
@@ -35,12 +35,10 @@ struct Fault {
     decide: Box<dyn FnMut(Call) -> Option<StoreError> + Send>,
 }
 
-/// Another store, and faults.
-///
-/// Paused time goes on while a task waits for a thread of SQLite, but not while one waits for a thread of the runtime:
-/// all calls are made on such a thread.
+/// A store in memory, and faults.
+#[derive(Default)]
 pub(super) struct FaultyStore {
-    inner: Arc<dyn Store>,
+    inner: MemoryStore,
     fault: Mutex<Option<Fault>>,
     calls: AtomicU64,
     /// Held while appends and renewals do not answer.
@@ -48,10 +46,6 @@ pub(super) struct FaultyStore {
 }
 
 impl FaultyStore {
-    pub(super) fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, fault: Mutex::default(), calls: AtomicU64::new(0), lock: Arc::default() }
-    }
-
     /// Has appends and renewals wait until the guard is dropped.
     pub(super) async fn hang(&self) -> OwnedMutexGuard<()> {
         Arc::clone(&self.lock).lock_owned().await
@@ -86,10 +80,22 @@ impl FaultyStore {
         fault.as_mut().filter(|fault| fault.when == when).and_then(|fault| (fault.decide)(call))
     }
 
-    async fn call<T: Send + 'static>(
+    async fn appending<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        self.call(Call::Append, work).await
+    }
+
+    async fn renewing<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        self.call(Call::Renew, work).await
+    }
+
+    async fn other<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        self.call(Call::Other, work).await
+    }
+
+    async fn call<T>(
         &self,
         call: Call,
-        work: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, Result<T, StoreError>> + Send + 'static,
+        work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         if let Some(error) = self.error_of(call, When::Before) {
@@ -98,113 +104,53 @@ impl FaultyStore {
         if call != Call::Other {
             drop(self.lock.lock().await);
         }
-        let (inner, runtime) = (Arc::clone(&self.inner), Handle::current());
-        let done = tokio::task::spawn_blocking(move || runtime.block_on(work(inner))).await;
-        let done = done.expect("the store answers")?;
+        let done = work.await?;
         self.error_of(call, When::After).map_or(Ok(done), Err)
     }
 }
 
-#[async_trait]
-impl Store for FaultyStore {
-    async fn create(
-        &self,
-        goal: &Goal,
-        state: &GoalState,
-        created: Envelope,
-    ) -> Result<GoalRecord, StoreError> {
-        let (goal, state) = (goal.clone(), state.clone());
-        self.call(Call::Other, move |store| {
-            Box::pin(async move { store.create(&goal, &state, created).await })
-        })
-        .await
-    }
+/// A store whose methods only pass on, each by the method of its own that is named behind it.
+macro_rules! pass_on {
+    ($store:ty: $(async fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $result:ty { $how:ident })+) => {
+        #[async_trait]
+        impl Store for $store {
+            $(async fn $name(&self $(, $argument: $kind)*) -> Result<$result, StoreError> {
+                self.$how(Store::$name(&self.inner $(, $argument)*)).await
+            })+
+        }
+    };
+}
 
-    async fn load(&self, goal: GoalId) -> Result<GoalRecord, StoreError> {
-        self.call(Call::Other, move |store| Box::pin(async move { store.load(goal).await })).await
-    }
-
-    async fn find(&self, given: &str, limit: usize) -> Result<Vec<Listed>, StoreError> {
-        let given = given.to_owned();
-        self.call(Call::Other, move |store| Box::pin(async move { store.find(&given, limit).await })).await
-    }
-
-    async fn list(&self, listing: &Listing) -> Result<Vec<Listed>, StoreError> {
-        let listing = listing.clone();
-        self.call(Call::Other, move |store| Box::pin(async move { store.list(&listing).await })).await
-    }
-
-    async fn append(&self, append: Append) -> Result<Appended, StoreError> {
-        self.call(Call::Append, move |store| Box::pin(async move { store.append(append).await })).await
-    }
-
-    async fn events(&self, goal: GoalId, after: Seq, limit: usize) -> Result<Vec<Envelope>, StoreError> {
-        self.call(Call::Other, move |store| Box::pin(async move { store.events(goal, after, limit).await }))
-            .await
-    }
-
-    async fn events_since(
-        &self,
-        after: PoolSeq,
-        limit: usize,
-    ) -> Result<Vec<(PoolSeq, Envelope)>, StoreError> {
-        self.call(Call::Other, move |store| Box::pin(async move { store.events_since(after, limit).await }))
-            .await
-    }
-
-    async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
-        self.call(Call::Other, move |store| Box::pin(async move { store.accounts().await })).await
-    }
-
-    async fn spending(&self, query: &SpendQuery) -> Result<Vec<Spending>, StoreError> {
-        let query = query.clone();
-        self.call(Call::Other, move |store| Box::pin(async move { store.spending(&query).await })).await
-    }
-
-    async fn pending(&self, goal: GoalId) -> Result<Vec<PendingEffect>, StoreError> {
-        self.call(Call::Other, move |store| Box::pin(async move { store.pending(goal).await })).await
-    }
-
-    async fn claim(
-        &self,
-        goal: GoalId,
-        worker: &WorkerName,
-        now: Timestamp,
-        until: Timestamp,
-        proven_dead: Option<&WorkerName>,
-    ) -> Result<Lease, StoreError> {
-        let (worker, dead) = (worker.clone(), proven_dead.cloned());
-        let claim = move |store: Arc<dyn Store>| -> BoxFuture<'static, _> {
-            Box::pin(async move { store.claim(goal, &worker, now, until, dead.as_ref()).await })
-        };
-        self.call(Call::Other, claim).await
-    }
-
-    async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<Lease, StoreError> {
-        let lease = lease.clone();
-        self.call(Call::Renew, move |store| Box::pin(async move { store.renew(&lease, until).await })).await
-    }
-
-    async fn remove(&self, lease: &Lease) -> Result<(), StoreError> {
-        let lease = lease.clone();
-        self.call(Call::Other, move |store| Box::pin(async move { store.remove(&lease).await })).await
-    }
-
-    async fn baseline(&self, key: &str) -> Result<Option<StoredBaseline>, StoreError> {
-        let key = key.to_owned();
-        self.call(Call::Other, move |store| Box::pin(async move { store.baseline(&key).await })).await
-    }
-
-    async fn store_baseline(&self, key: &str, baseline: &StoredBaseline) -> Result<(), StoreError> {
-        let (key, baseline) = (key.to_owned(), baseline.clone());
-        self.call(Call::Other, move |store| {
-            Box::pin(async move { store.store_baseline(&key, &baseline).await })
-        })
-        .await
-    }
-
-    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        let lease = lease.clone();
-        self.call(Call::Other, move |store| Box::pin(async move { store.release(&lease).await })).await
-    }
+pass_on! {
+    FaultyStore:
+    async fn create_all(&self, goals: &[(Goal, GoalState, Envelope)]) -> Vec<GoalRecord> { other }
+    async fn load(&self, goal: GoalId) -> GoalRecord { other }
+    async fn find(&self, given: &str, limit: usize) -> Vec<Listed> { other }
+    async fn list(&self, listing: &Listing) -> Vec<Listed> { other }
+    async fn append(&self, append: Append) -> Appended { appending }
+    async fn events(&self, goal: GoalId, after: Seq, limit: usize) -> Vec<Envelope> { other }
+    async fn events_since(&self, after: PoolSeq, limit: usize) -> Vec<(PoolSeq, Envelope)> { other }
+    async fn last_place(&self) -> PoolSeq { other }
+    async fn accounts(&self) -> Vec<Account> { other }
+    async fn set_account(&self, account: &Account) -> () { other }
+    async fn usual_costs(&self) -> BTreeMap<AgentName, MicroUsd> { other }
+    async fn pool(&self, most: usize) -> PoolView { other }
+    async fn ready(&self, after: (Timestamp, GoalId), limit: usize) -> Vec<PoolGoal> { other }
+    async fn queue(&self, after: Option<(Timestamp, GoalId)>, limit: usize) -> Vec<QueuedGoal> { other }
+    async fn unmet(&self, goal: GoalId) -> Vec<Unmet> { other }
+    async fn next_wake(&self) -> Option<Timestamp> { other }
+    async fn settled(&self) -> () { other }
+    async fn notices(&self, now: Timestamp, limit: usize) -> Vec<PendingNotice> { other }
+    async fn settle_notice(&self, notice: NoticeId, outcome: NoticeOutcome) -> () { other }
+    async fn begin_reply(&self, key: &str, reply: &StoredReply, since: Timestamp) -> Option<StoredReply> { other }
+    async fn finish_reply(&self, key: &str, reply: Option<&StoredReply>) -> () { other }
+    async fn spending(&self, since: Timestamp, by: SpendBy) -> Vec<Spending> { other }
+    async fn spent(&self, during: Option<(Timestamp, Timestamp)>) -> SpentByProject { other }
+    async fn pending(&self, goal: GoalId) -> Vec<PendingEffect> { other }
+    async fn claim(&self, goal: GoalId, worker: &WorkerName, now: Timestamp, until: Timestamp, dead: Option<&WorkerName>) -> Lease { other }
+    async fn renew(&self, lease: &Lease, until: Timestamp) -> Lease { renewing }
+    async fn remove(&self, lease: &Lease) -> () { other }
+    async fn baseline(&self, key: &str) -> Option<StoredBaseline> { other }
+    async fn store_baseline(&self, key: &str, baseline: &StoredBaseline) -> () { other }
+    async fn release(&self, lease: &Lease) -> () { other }
 }

@@ -37,8 +37,7 @@ fn message(number: u64, text: &str) -> LiveMessage {
 
 #[tokio::test(start_paused = true)]
 async fn events_come_from_the_append_without_reading_the_store() {
-    let (world, mut engine, handle) = World::with_goal().await;
-    let work = engine.first_attempt().await;
+    let (world, _engine, work, handle) = World::at_work().await;
     let mut events = handle.events(Seq(0));
     work.emit(notice("before")).await;
     let mut read = read_to(&mut events, "before").await;
@@ -57,8 +56,7 @@ async fn events_come_from_the_append_without_reading_the_store() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_follower_misses_nothing_and_gets_nothing_twice() {
-    let (world, mut engine, handle) = World::with_goal().await;
-    let work = engine.first_attempt().await;
+    let (world, _engine, work, handle) = World::at_work().await;
     let mut events = handle.events(Seq(0));
     work.emit(notice("first")).await;
     let mut read = read_to(&mut events, "first").await;
@@ -75,8 +73,7 @@ async fn a_slow_follower_misses_nothing_and_gets_nothing_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn what_an_agent_writes_is_seen_before_it_is_stored_and_never_stored_in_pieces() {
-    let (world, mut engine, handle) = World::with_goal().await;
-    let work = engine.first_attempt().await;
+    let (world, _engine, work, handle) = World::at_work().await;
     let mut live = handle.live();
     write(&work, "Let me ").await;
     assert_eq!(live.next().await, Some(message(1, "Let me")));
@@ -98,8 +95,7 @@ async fn what_an_agent_writes_is_seen_before_it_is_stored_and_never_stored_in_pi
 
 #[tokio::test]
 async fn a_follower_at_the_socket_gets_events_and_the_message_that_is_being_written() {
-    let (world, mut engine, handle) = World::with_goal().await;
-    let work = engine.first_attempt().await;
+    let (world, _engine, work, handle) = World::at_work().await;
     let record = world.record(handle.id).await;
     let store = Arc::clone(&world.store) as Arc<dyn Store>;
     let mut following = follow(&world.home, store, &record, Seq(0)).await.expect("an engine");

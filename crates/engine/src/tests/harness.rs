@@ -12,22 +12,25 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 use towline_agent::AgentSettings;
 use towline_core::{
-    AgentEvent, AgentName, Delivery, Envelope, Event, Goal, GoalId, Incoming, RawRef, Seq, Source,
+    AgentEvent, AgentName, Delivery, End, Envelope, Event, Goal, GoalId, GoalState, Incoming, RawRef, Seq,
+    Source,
 };
 use towline_process::SupervisorProgram;
-use towline_store::{GoalRecord, MemoryStore, Store};
+use towline_store::{GoalRecord, Store, WorkerName};
 
 use super::faulty_store::FaultyStore;
-use super::values::{beginning, goal, prepared, session};
+use super::rules::TestRules;
+use super::values::{beginning, ended, goal, prepared, session, verdict};
 use crate::attempt;
-use crate::clock::{Alarm, Clock};
-use crate::engine::{Engine, EngineSettings, Shared};
+use crate::clock::{Alarm, Clock, SystemClock};
+use crate::engine::{Dispatching, Engine, EngineSettings, Shared};
 use crate::executors::{ExecutorControl, Executors, Job, Real};
 use crate::handle::Handle;
 use crate::home::Home;
 use crate::news::{DriverGone, EventSender, StopLevel, own};
 use crate::opening::Opening;
 use crate::resolver::{Resolved, Resolver, Unresolved};
+use crate::rules::PoolRules;
 
 /// How long a test waits for anything, in its own time.
 const PATIENCE: Duration = Duration::from_secs(3_600);
@@ -86,17 +89,29 @@ impl World {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().expect("a scratch directory");
         let home = Home::create(dir.path().join("state")).expect("a state directory");
-        let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new())));
+        let store = Arc::<FaultyStore>::default();
         let clock =
             Arc::new(PausedClock { since: Instant::now(), set_by: Arc::default(), was_set: Arc::default() });
         Self { home, store, clock, _dir: dir }
     }
 
-    /// A state directory, an engine, and a goal that it has just started.
+    /// A state directory, an engine, and the first goal, which it has just started.
     pub(super) async fn with_goal() -> (Self, PlayedEngine, Handle) {
+        Self::with(goal(1)).await
+    }
+
+    /// The same, and its first attempt, which works.
+    pub(super) async fn at_work() -> (Self, PlayedEngine, Work, Handle) {
+        let (world, mut engine, handle) = Self::with_goal().await;
+        let work = engine.first_attempt().await;
+        (world, engine, work, handle)
+    }
+
+    /// A state directory, an engine, and this goal, which it has just started.
+    pub(super) async fn with(goal: Goal) -> (Self, PlayedEngine, Handle) {
         let world = Self::new();
         let engine = world.engine();
-        let handle = engine.start(goal(1)).await;
+        let handle = engine.start(goal).await;
         (world, engine, handle)
     }
 
@@ -108,6 +123,13 @@ impl World {
     pub(super) fn set_clock(&self, by: SignedDuration) {
         *self.clock.set_by.lock().expect("unharmed") += by;
         self.clock.was_set.notify_waiters();
+    }
+
+    /// The next engine, which resumes the first goal.
+    pub(super) async fn resumed(&self) -> (PlayedEngine, Handle) {
+        let engine = self.engine();
+        let handle = engine.resume(goal(1).id).await;
+        (engine, handle)
     }
 
     /// An engine with as many slots as a test can need.
@@ -130,6 +152,51 @@ impl World {
         self.open(EngineSettings { resolver, ..self.settings(8) }, Attempts::Played)
     }
 
+    /// An engine that runs the goals of the state directory by these rules.
+    pub(super) fn pool(&self, rules: &Arc<TestRules>) -> PlayedEngine {
+        let dispatch = Dispatching::Pool(Arc::clone(rules) as Arc<dyn PoolRules>);
+        let resolver = Arc::clone(rules) as Arc<dyn Resolver>;
+        self.open(EngineSettings { dispatch, resolver, ..self.settings(0) }, Attempts::Played)
+    }
+
+    /// The same on a database, by the clock of the system.
+    pub(super) fn pool_on(&self, store: Arc<dyn Store>, rules: &Arc<TestRules>) -> PlayedEngine {
+        let dispatch = Dispatching::Pool(Arc::clone(rules) as Arc<dyn PoolRules>);
+        let clock = Arc::new(SystemClock);
+        self.open(EngineSettings { dispatch, store, clock, ..self.settings(0) }, Attempts::Played)
+    }
+
+    /// Adds a goal as another process would, and has the pool notice the write.
+    pub(super) async fn add(&self, goal: Goal) {
+        let goal = Goal { created_at: self.now(), ..goal };
+        let created = Envelope::new(goal.id, self.now(), Source::Operator, Event::Created);
+        self.store.create(&goal, &GoalState::new(&goal), created).await.expect("created");
+        self.write();
+    }
+
+    /// Writes to the database as another process would.
+    pub(super) fn write(&self) {
+        let log = self.home.root().join("towline.db-wal");
+        std::fs::write(log, "x").expect("written");
+    }
+
+    /// Waits until the goal is in a phase by this name.
+    pub(super) async fn phase(&self, number: u32, name: &str) {
+        let reached = async {
+            while self.record(goal(number).id).await.state.phase.name() != name {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        if timeout(PATIENCE, reached).await.is_err() {
+            panic!("goal {number} is {:?}", self.record(goal(number).id).await.state.phase);
+        }
+    }
+
+    /// Waits until everything that is under way has come to a rest.
+    pub(super) async fn settle(&self) {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+
     fn open(&self, settings: EngineSettings, attempts: Attempts) -> PlayedEngine {
         // Cannot grow: one entry for each effect of the test's goals.
         let (begun, work) = mpsc::unbounded_channel();
@@ -144,12 +211,21 @@ impl World {
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             supervisor: SupervisorProgram { path: "/nowhere".into(), args: Vec::new(), shown: None },
             resolver: Arc::new(OneProject(Resolved::default())),
-            slots,
+            dispatch: Dispatching::Given { slots },
         }
     }
 
     pub(super) async fn record(&self, goal: GoalId) -> GoalRecord {
         self.store.load(goal).await.expect("the goal")
+    }
+
+    /// Another worker takes the first goal from the engine that holds it.
+    pub(super) async fn take_lease(&self) -> WorkerName {
+        let holder = self.record(goal(1).id).await.lease.expect("a lease").worker;
+        let (other, now) = (WorkerName("other".into()), self.now());
+        let until = now + Duration::from_secs(60);
+        self.store.claim(goal(1).id, &other, now, until, Some(&holder)).await.expect("claimed");
+        other
     }
 
     /// Everything that is recorded about the goal.
@@ -195,6 +271,40 @@ impl PlayedEngine {
         work
     }
 
+    /// The next attempt of a goal, which is this one. Workspaces are made and ended goals published meanwhile.
+    pub(super) async fn attempt_of(&mut self, number: u32) -> Work {
+        loop {
+            let work = self.next().await;
+            match &work.job {
+                Job::Prepare(_) => work.finish(prepared()).await,
+                Job::Publish(_) => {}
+                Job::Attempt(_) => {
+                    assert_eq!(goal_of(&work), goal(number).id, "an attempt of another goal");
+                    work.report(Event::AttemptStarted).await;
+                    work.emit(session()).await;
+                    return work;
+                }
+                _ => panic!("not an attempt"),
+            }
+        }
+    }
+
+    /// The attempt ends, and its work passes the checks.
+    pub(super) async fn complete(&mut self, attempt: Work) {
+        let goal = goal_of(&attempt);
+        attempt.finish(ended(End::Completed)).await;
+        loop {
+            let work = self.next().await;
+            match &work.job {
+                Job::Check(_) if goal_of(&work) == goal => {
+                    return work.finish(verdict("t1", true)).await;
+                }
+                Job::Publish(_) => {}
+                _ => panic!("not the checks"),
+            }
+        }
+    }
+
     /// Whether there is a job now.
     pub(super) fn is_idle(&self) -> bool {
         self.work.is_empty()
@@ -230,6 +340,18 @@ impl PlayedEngine {
         work
     }
 
+    /// The attempt completes, and the checks on its work give this verdict.
+    pub(super) async fn judge(&mut self, attempt: Work, tree: &str, met: bool) {
+        attempt.finish(ended(End::Completed)).await;
+        self.checks().await.finish(verdict(tree, met)).await;
+    }
+
+    /// The attempt completes, its work passes the checks, and the goal ends.
+    pub(super) async fn pass(&mut self, attempt: Work, handle: Handle) -> GoalRecord {
+        self.judge(attempt, "t1", true).await;
+        self.end_of(handle).await
+    }
+
     /// The goal has ended, and its work gets no branch.
     pub(super) async fn publish(&mut self) {
         let work = self.next().await;
@@ -246,6 +368,26 @@ impl PlayedEngine {
 /// Cancels the goal; it is recorded when this returns.
 pub(super) async fn cancel(handle: &Handle) {
     handle.steerer().send(Event::CancelRequested).await.expect("a driver").expect("it can be cancelled");
+}
+
+/// What Towline has reported.
+pub(super) fn notices(log: &[Event]) -> Vec<&str> {
+    let notices = log.iter().filter_map(|event| match event {
+        Event::Notice { text } => Some(text.as_str()),
+        _ => None,
+    });
+    notices.collect()
+}
+
+/// The goal that a job is done for.
+pub(super) fn goal_of(work: &Work) -> GoalId {
+    match &work.job {
+        Job::Prepare(job) => job.goal.id,
+        Job::Attempt(job) => job.goal.id,
+        Job::Check(job) => job.goal.id,
+        Job::Baseline(job) => job.goal.id,
+        Job::Publish(ended) => ended.0.id,
+    }
 }
 
 /// What an attempt is to do.
@@ -355,9 +497,5 @@ impl Executors for Played {
 fn keep_opening(shared: &Shared, job: &attempt::AttemptJob) {
     let dir = shared.home.attempt(job.goal.id, job.launch.attempt);
     let Some(settings) = job.resolved.agents.get(&job.launch.agent).cloned() else { return };
-    let workspace = job.workspace.as_ref().map(|workspace| workspace.path.clone()).unwrap_or_default();
-    let pricing = attempt::pricing(&settings, job.unknown_price);
-    let launch = job.launch.clone();
-    let opening = Opening::new(&dir, settings, launch, workspace, job.used_before, pricing, None);
-    opening.keep(&dir).expect("written");
+    Opening::new(&dir, job, settings, None).keep(&dir).expect("written");
 }

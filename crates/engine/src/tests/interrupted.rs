@@ -1,19 +1,10 @@
 //! What the log has of a verdict that was interrupted because its engine was killed.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
-use towline_core::{
-    Check, CheckKind, CheckProcess, CheckResult, Checkout, Commit, Envelope, Event, Seq, Source,
-};
+use towline_core::{Check, CheckProcess, Checkout, Commit, Envelope, Event, Source};
 
-use super::values::{goal, verdict};
+use super::values::{check_result, goal, verdict};
 use crate::interrupted::interrupted;
-
-fn check(name: &str) -> Check {
-    let kind = CheckKind::Command { run: "true".into(), stdout: None };
-    Check { name: name.into(), kind, timeout: Duration::from_secs(1) }
-}
 
 fn process(number: usize) -> CheckProcess {
     CheckProcess {
@@ -31,9 +22,7 @@ fn started(name: &str, number: usize) -> Event {
 }
 
 fn finished(name: &str, met: bool) -> Event {
-    let (exit_code, problem, evidence) = (Some(i32::from(!met)), None, String::new());
-    let result = CheckResult { name: name.into(), met, exit_code, problem, evidence, took: Duration::ZERO };
-    Event::CheckFinished { result }
+    Event::CheckFinished { result: check_result(name, met) }
 }
 
 /// The number of the check that is adopted, the results before it, and the second it was started in.
@@ -41,18 +30,10 @@ type Found = (String, Vec<(String, bool)>, u64);
 
 fn found(events: Vec<Event>) -> Option<Found> {
     let at = |seconds: i64| Timestamp::from_second(seconds).expect("a time");
-    let envelope = |(event, seq): (Event, i64)| Envelope {
-        goal: goal(1).id,
-        seq: Seq(seq.unsigned_abs()),
-        at: at(seq),
-        attempt: None,
-        source: Source::Towline,
-        parent: None,
-        raw: None,
-        event,
-    };
+    let envelope = |(event, second)| Envelope::new(goal(1).id, at(second), Source::Towline, event);
     let events: Vec<Envelope> = events.into_iter().zip(1..).map(envelope).collect();
-    let checks = ["build", "tests", "lint"].map(check);
+    let checks =
+        ["build", "tests", "lint"].map(|name| Check { name: name.into(), ..goal(1).checks[0].clone() });
     let found = interrupted(&events, &checks)?;
     let results = found.results.into_iter().map(|result| (result.name, result.met)).collect();
     let number = found.process.directory.split_once('-').expect("a number").0.to_owned();

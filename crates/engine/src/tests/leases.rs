@@ -2,21 +2,20 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, ToSpan};
+use jiff::SignedDuration;
 use tokio::time::Instant;
-use towline_core::{AgentName, End, Event, NextSession, Phase, SessionId};
-use towline_store::{Store, StoreError, WorkerName};
+use towline_core::{AgentName, End, Event, Phase, SessionId};
+use towline_store::StoreError;
 
 use super::faulty_store::Call;
 use super::harness::{PlayedEngine, World, attempt_of};
-use super::values::{ended, goal, notice, verdict};
+use super::values::{ended, goal, notice, retry, verdict};
 use crate::error::EngineError;
 use crate::news::StopLevel;
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_renewed_as_long_as_the_goal_is_driven() {
-    let (world, mut engine, _handle) = World::with_goal().await;
-    let work = engine.first_attempt().await;
+    let (world, _engine, work, _handle) = World::at_work().await;
     tokio::time::sleep(Duration::from_secs(300)).await;
     let lease = world.record(goal(1).id).await.lease.expect("a lease");
     assert!(lease.until > world.now());
@@ -28,36 +27,22 @@ async fn a_lease_is_renewed_as_long_as_the_goal_is_driven() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fenced_driver_changes_nothing_and_stops_nothing() {
-    let (world, mut engine, handle) = World::with_goal().await;
-    let work = engine.first_attempt().await;
-    let holder = world.record(goal(1).id).await.lease.expect("a lease").worker;
-    let (other, now) = (WorkerName("other".into()), world.now());
-    let until = now.checked_add(1.minute()).expect("in range");
-    world.store.claim(goal(1).id, &other, now, until, Some(&holder)).await.expect("claimed");
-    let before = world.log(goal(1).id).await;
-
-    assert!(work.try_to_report(ended(End::Completed)).await.is_err(), "the driver is gone");
-    let result = handle.result().await;
-    assert!(matches!(result, Err(EngineError::Store(StoreError::Fenced { .. }))), "{result:?}");
-    let record = world.record(goal(1).id).await;
-    assert_eq!(world.log(goal(1).id).await, before);
-    assert!(matches!(record.state.phase, Phase::Running { .. }));
-    assert_eq!(record.lease.map(|lease| lease.worker), Some(other));
-    assert_eq!(*work.control.stop.borrow(), StopLevel::Run);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_driver_that_lost_its_lease_notices_at_the_next_renewal() {
-    let (world, mut engine, handle) = World::with_goal().await;
-    let work = engine.first_attempt().await;
-    let holder = world.record(goal(1).id).await.lease.expect("a lease").worker;
-    let (other, now) = (WorkerName("other".into()), world.now());
-    let until = now.checked_add(1.minute()).expect("in range");
-    world.store.claim(goal(1).id, &other, now, until, Some(&holder)).await.expect("claimed");
-    let result = handle.result().await;
-    assert!(matches!(result, Err(EngineError::Store(StoreError::Fenced { .. }))), "{result:?}");
-    assert_eq!(*work.control.stop.borrow(), StopLevel::Run);
+async fn a_driver_that_lost_its_lease_notices_at_the_next_report_or_renewal_and_changes_and_stops_nothing() {
+    for is_reported in [true, false] {
+        let (world, _engine, work, handle) = World::at_work().await;
+        let other = world.take_lease().await;
+        let before = world.log(goal(1).id).await;
+        if is_reported {
+            assert!(work.try_to_report(ended(End::Completed)).await.is_err(), "the driver is gone");
+        }
+        let result = handle.result().await;
+        assert!(matches!(result, Err(EngineError::Store(StoreError::Fenced { .. }))), "{result:?}");
+        let record = world.record(goal(1).id).await;
+        assert_eq!(world.log(goal(1).id).await, before);
+        assert!(matches!(record.state.phase, Phase::Running { .. }));
+        assert_eq!(record.lease.map(|lease| lease.worker), Some(other));
+        assert_eq!(*work.control.stop.borrow(), StopLevel::Run);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,12 +51,11 @@ async fn a_goal_that_ended_after_it_was_looked_up_is_not_driven_again() {
     engine.first_attempt().await.finish(ended(End::Completed)).await;
     let before = world.record(goal(1).id).await;
     engine.checks().await.finish(verdict("t1", true)).await;
-    engine.publish().await;
-    handle.result().await.expect("a result");
+    engine.end_of(handle).await;
     let log = world.log(goal(1).id).await;
 
     let other = world.engine();
-    let refused = other.engine.drive(before, Vec::new(), None).await.err();
+    let refused = other.engine.shared().drive(before, Vec::new(), None, None).await.err();
     assert!(matches!(refused, Some(EngineError::Illegal { .. })), "{refused:?}");
     assert_eq!(world.record(goal(1).id).await.lease, None);
     assert_eq!(world.log(goal(1).id).await, log);
@@ -80,8 +64,7 @@ async fn a_goal_that_ended_after_it_was_looked_up_is_not_driven_again() {
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_set_takes_no_goal_from_a_living_engine() {
     for hours in [2, -2] {
-        let (world, mut engine, _handle) = World::with_goal().await;
-        let work = engine.first_attempt().await;
+        let (world, _engine, work, _handle) = World::at_work().await;
         world.set_clock(SignedDuration::from_hours(hours));
         let other = world.engine();
         let refused = other.engine.resume(goal(1).id, None).await.err();
@@ -94,32 +77,27 @@ async fn a_clock_that_was_set_takes_no_goal_from_a_living_engine() {
 
 #[tokio::test(start_paused = true)]
 async fn the_lease_of_a_dead_engine_does_not_outlive_it_when_the_clock_was_set_back() {
-    let (world, mut engine, handle) = World::with_goal().await;
-    let _work = engine.first_attempt().await;
+    let (world, engine, _work, handle) = World::at_work().await;
     engine.crash(handle).await;
     world.set_clock(SignedDuration::from_hours(-2));
-    let mut other = world.engine();
     let began = Instant::now();
-    let _handle = other.resume(goal(1).id).await;
+    let (mut other, _handle) = world.resumed().await;
     other.next().await;
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_lives_and_renews_nothing_loses_its_lease() {
-    let (world, mut engine, handle) = World::with_goal().await;
-    let _work = engine.first_attempt().await;
+    let (world, _engine, _work, handle) = World::at_work().await;
     handle.crash().await;
     tokio::time::sleep(Duration::from_secs(70)).await;
-    let mut other = world.engine();
-    let _handle = other.resume(goal(1).id).await;
+    let (mut other, _handle) = world.resumed().await;
     other.next().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_set_does_not_shorten_the_wait_for_the_store() {
-    let (world, mut engine, _handle) = World::with_goal().await;
-    let work = engine.first_attempt().await;
+    let (world, _engine, work, _handle) = World::at_work().await;
     world
         .store
         .fail(|call| (call == Call::Append).then(|| StoreError::NoSpace { path: "towline.db".into() }));
@@ -132,29 +110,22 @@ async fn a_clock_that_was_set_does_not_shorten_the_wait_for_the_store() {
 }
 
 /// A person holds a goal that no agent can work on.
-async fn held_by_a_person(world: &World) -> (PlayedEngine, crate::LeaseGuard) {
-    let mut engine = world.engine();
-    let handle = engine.start(goal(1)).await;
+async fn held_by_a_person() -> (World, PlayedEngine, crate::LeaseGuard) {
+    let (world, mut engine, handle) = World::with_goal().await;
     engine.first_attempt().await.finish(ended(End::Completed)).await;
     engine.checks().await.finish(Event::ChecksFailed { error: "no space".into() }).await;
-    engine.publish().await;
-    handle.result().await.expect("a result");
+    engine.end_of(handle).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let mut held = engine.engine.hold_place(goal(1).id).await.expect("held");
     held.hold_unrenewed().await.expect("a lease");
     let (agent, session) = (AgentName::new("agent"), SessionId::new("session"));
     held.note(Event::Entered { agent, session }).await.expect("recorded");
-    (engine, held)
-}
-
-fn retry() -> Event {
-    Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None }
+    (world, engine, held)
 }
 
 #[tokio::test(start_paused = true)]
 async fn nobody_resumes_a_goal_that_a_person_has_entered_until_they_leave() {
-    let world = World::new();
-    let (_engine, mut held) = held_by_a_person(&world).await;
+    let (world, _engine, mut held) = held_by_a_person().await;
     // Longer than any lease: the process of the person may be suspended meanwhile.
     tokio::time::sleep(Duration::from_secs(600)).await;
     let mut other = world.engine();
@@ -178,8 +149,7 @@ async fn nobody_resumes_a_goal_that_a_person_has_entered_until_they_leave() {
 
 #[tokio::test(start_paused = true)]
 async fn a_visit_that_is_cut_off_leaves_a_goal_that_can_be_resumed() {
-    let world = World::new();
-    let (engine, held) = held_by_a_person(&world).await;
+    let (world, engine, held) = held_by_a_person().await;
     drop((engine, held));
     let mut other = world.engine();
     let _handle = other.engine.resume(goal(1).id, [retry()]).await.expect("it continues");

@@ -4,20 +4,11 @@ use std::time::Duration;
 
 use towline_core::{AgentEvent, End, Event, Phase, Tokens, Usage};
 
-use super::harness::{PlayedEngine, World, attempt_of};
-use super::values::{beginning, ended, goal, verdict};
+use super::harness::{World, attempt_of};
+use super::values::{beginning, ended, goal};
 
 fn unreachable() -> Event {
     ended(End::ServerError { status: None, message: "connection refused".into() })
-}
-
-async fn answer(engine: &mut PlayedEngine) {
-    let work = engine.attempt().await;
-    let used = Usage { input: Tokens(1), ..Usage::default() };
-    work.emit(AgentEvent::Usage { model: None, used, context_used: None, context_size: None }).await;
-    work.finish(ended(End::Completed)).await;
-    engine.checks().await.finish(verdict("t1", true)).await;
-    engine.publish().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -35,8 +26,10 @@ async fn an_outage_of_two_hours_is_waited_out_and_the_next_try_is_at_most_five_m
     }
     // Jitter adds up to a tenth.
     assert!((Duration::from_secs(300)..=Duration::from_secs(330)).contains(&longest), "{longest:?}");
-    answer(&mut engine).await;
-    let state = handle.result().await.expect("a result").state;
+    let work = engine.attempt().await;
+    let used = Usage { input: Tokens(1), ..Usage::default() };
+    work.emit(AgentEvent::Usage { model: None, used, context_used: None, context_size: None }).await;
+    let state = engine.pass(work, handle).await.state;
     assert_eq!((state.phase.clone(), state.attempts_spent()), (Phase::Done, 1));
     assert!(state.attempts.len() > 25, "{}", state.attempts.len());
 }
@@ -53,7 +46,5 @@ async fn the_operator_ends_the_wait() {
     let work = engine.attempt().await;
     assert!(world.now() < before + Duration::from_secs(1));
     assert_eq!(attempt_of(&work).launch.attempt.get(), 11);
-    work.finish(ended(End::Completed)).await;
-    engine.checks().await.finish(verdict("t1", true)).await;
-    assert_eq!(engine.end_of(handle).await.state.phase, Phase::Done);
+    assert_eq!(engine.pass(work, handle).await.state.phase, Phase::Done);
 }

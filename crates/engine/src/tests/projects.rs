@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use towline_core::{
-    AgentName, BaselineMode, End, EscalationReason, Event, Goal, NextSession, Phase, WorkspaceSpec,
-};
+use towline_core::{AgentName, BaselineMode, End, EscalationReason, Goal, Phase, WorkspaceSpec};
 
-use super::harness::{World, attempt_of};
+use super::harness::{PlayedEngine, World, attempt_of};
 use super::last_words::settings;
-use super::values::{ended, goal, notice, verdict};
+use super::values::{ended, goal, notice, prepared, retry, verdict};
 use crate::executors::Job;
 use crate::resolver::{Resolved, Resolver, Unresolved};
 
@@ -52,6 +50,14 @@ fn project(repository: &str, token: &str) -> Resolved {
     }
 }
 
+/// An engine with one project, whose agents get this token.
+fn with_project(token: &str) -> (World, Arc<Projects>, PlayedEngine) {
+    let (world, projects) = (World::new(), Arc::new(Projects::default()));
+    projects.set("/one", token);
+    let engine = world.engine_of(Arc::clone(&projects) as Arc<dyn Resolver>);
+    (world, projects, engine)
+}
+
 /// A goal of the project at this place.
 fn goal_of(number: u32, repository: &str) -> Goal {
     let goal = goal(number);
@@ -65,11 +71,8 @@ fn held() -> Phase {
 #[tokio::test(start_paused = true)]
 async fn each_goal_has_the_agents_the_environment_and_the_secrets_of_its_own_project() {
     const TOKENS: [&str; 2] = ["first-token-of-24-letters", "other-token-of-24-letters"];
-    let world = World::new();
-    let projects = Arc::new(Projects::default());
-    projects.set("/one", TOKENS[0]);
+    let (world, projects, mut engine) = with_project(TOKENS[0]);
     projects.set("/two", TOKENS[1]);
-    let mut engine = world.engine_of(Arc::clone(&projects) as Arc<dyn Resolver>);
     for (number, repository, hidden) in [(1, "/one", 0), (2, "/two", 1)] {
         let _handle = engine.start(goal_of(number, repository)).await;
         let work = engine.first_attempt().await;
@@ -90,10 +93,7 @@ async fn each_goal_has_the_agents_the_environment_and_the_secrets_of_its_own_pro
 
 #[tokio::test(start_paused = true)]
 async fn a_broken_configuration_holds_its_own_goal_until_it_is_fixed() {
-    let world = World::new();
-    let projects = Arc::new(Projects::default());
-    projects.set("/one", "");
-    let mut engine = world.engine_of(Arc::clone(&projects) as Arc<dyn Resolver>);
+    let (_world, projects, mut engine) = with_project("");
     let other = engine.start(goal_of(1, "/one")).await;
     let work = engine.first_attempt().await;
 
@@ -102,24 +102,15 @@ async fn a_broken_configuration_holds_its_own_goal_until_it_is_fixed() {
     assert_eq!((state.phase, state.attempts.len()), (held(), 0));
 
     projects.set("/two", "");
-    let retry = Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None };
-    let fixed = engine.engine.resume(goal(2).id, Some(retry)).await.expect("it can be retried");
-    engine.first_attempt().await.finish(ended(End::Completed)).await;
-    engine.checks().await.finish(verdict("t2", true)).await;
-    engine.publish().await;
-    assert_eq!(fixed.result().await.expect("a result").state.phase, Phase::Done);
-
-    work.finish(ended(End::Completed)).await;
-    engine.checks().await.finish(verdict("t1", true)).await;
-    assert_eq!(engine.end_of(other).await.state.phase, Phase::Done);
+    let fixed = engine.engine.resume(goal(2).id, [retry()]).await.expect("it can be retried");
+    let retried = engine.first_attempt().await;
+    assert_eq!(engine.pass(retried, fixed).await.state.phase, Phase::Done);
+    assert_eq!(engine.pass(work, other).await.state.phase, Phase::Done);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_configuration_that_breaks_later_costs_no_attempt_and_loses_no_work() {
-    let world = World::new();
-    let projects = Arc::new(Projects::default());
-    projects.set("/one", "");
-    let mut engine = world.engine_of(Arc::clone(&projects) as Arc<dyn Resolver>);
+    let (_world, projects, mut engine) = with_project("");
     let handle = engine.start(goal_of(1, "/one")).await;
     let work = engine.first_attempt().await;
     projects.break_all();
@@ -127,8 +118,7 @@ async fn a_configuration_that_breaks_later_costs_no_attempt_and_loses_no_work() 
     assert_eq!(engine.end_of(handle).await.state.phase, held(), "before the checks");
 
     projects.set("/one", "");
-    let retry = || Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None };
-    let handle = engine.engine.resume(goal(1).id, Some(retry())).await.expect("it can be retried");
+    let handle = engine.engine.resume(goal(1).id, [retry()]).await.expect("it can be retried");
     let work = engine.next().await;
     assert!(matches!(work.job, Job::Check(_)), "the work is checked first");
     projects.break_all();
@@ -140,15 +130,12 @@ async fn a_configuration_that_breaks_later_costs_no_attempt_and_loses_no_work() 
 
 #[tokio::test(start_paused = true)]
 async fn checks_on_a_base_that_cannot_run_are_reported() {
-    let world = World::new();
-    let projects = Arc::new(Projects::default());
-    projects.set("/one", "");
-    let mut engine = world.engine_of(Arc::clone(&projects) as Arc<dyn Resolver>);
+    let (_world, projects, mut engine) = with_project("");
     let goal = Goal { baseline: BaselineMode::Red, ..goal_of(1, "/one") };
     let handle = engine.start(goal).await;
     let preparation = engine.next().await;
     projects.break_all();
-    preparation.finish(super::values::prepared()).await;
+    preparation.finish(prepared()).await;
     let state = engine.end_of(handle).await.state;
     let Phase::Escalated { reason } = state.phase else { panic!("{:?}", state.phase) };
     assert!(reason.to_string().contains(ERROR), "{reason}");

@@ -3,26 +3,20 @@
 use std::time::Duration;
 
 use towline_core::{
-    AgentEvent, Answerer, Ask, Closed, Delivered, DeliveryState, End, Event, Phase, QuestionNo, Reply, Words,
+    AgentEvent, Answerer, Ask, Closed, Delivered, DeliveryState, End, Event, Phase, QuestionNo, Words,
 };
 
 use super::harness::World;
-use super::values::{ended, goal, question};
-
-fn chosen(answer: &str) -> Reply {
-    Reply::Chosen { answers: vec![answer.to_owned()] }
-}
+use super::values::{answered, chosen, ended, goal, question};
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_reaches_the_agent_that_waits_for_it() {
-    let (world, mut engine, handle) = World::with_goal().await;
-    let mut work = engine.first_attempt().await;
+    let (world, _engine, mut work, handle) = World::at_work().await;
     work.emit(AgentEvent::Asked(question())).await;
     let phase = world.record(goal(1).id).await.state.phase;
     assert!(matches!(phase, Phase::Blocked { question: QuestionNo(1), attempt: Some(_), .. }), "{phase:?}");
 
-    let answered = Event::Answered { question: QuestionNo(1), reply: chosen("blue"), by: Answerer::Person };
-    handle.steerer().send(answered).await.expect("a driver").expect("it is asked");
+    handle.steerer().send(answered(QuestionNo(1))).await.expect("a driver").expect("it is asked");
     let delivery = work.delivery().await;
     let Delivered::Answer { question, request, reply } = delivery.what else { panic!("{delivery:?}") };
     assert_eq!((question, request.as_str(), reply), (QuestionNo(1), "r1", chosen("blue")));
@@ -35,8 +29,7 @@ async fn an_answer_reaches_the_agent_that_waits_for_it() {
 
 #[tokio::test(start_paused = true)]
 async fn at_its_deadline_a_question_is_answered_by_its_default() {
-    let (world, mut engine, _handle) = World::with_goal().await;
-    let mut work = engine.first_attempt().await;
+    let (world, _engine, mut work, _handle) = World::at_work().await;
     let patience = Duration::from_secs(300);
     let ask = Ask { default: Some("red".into()), patience: Some(patience), ..question() };
     let asked_at = world.now();
@@ -52,12 +45,10 @@ async fn at_its_deadline_a_question_is_answered_by_its_default() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_to_an_agent_that_has_ended_is_in_the_next_prompt() {
-    let (_world, mut engine, handle) = World::with_goal().await;
-    let work = engine.first_attempt().await;
+    let (_world, mut engine, work, handle) = World::at_work().await;
     work.emit(AgentEvent::Asked(Ask { request: None, ..question() })).await;
     work.finish(ended(End::Completed)).await;
-    let answered = Event::Answered { question: QuestionNo(1), reply: chosen("blue"), by: Answerer::Person };
-    handle.steerer().send(answered).await.expect("a driver").expect("it is asked");
+    handle.steerer().send(answered(QuestionNo(1))).await.expect("a driver").expect("it is asked");
     let next = engine.attempt().await;
     let prompt = &super::harness::attempt_of(&next).launch.prompt;
     assert!(prompt.contains("Which colour?") && prompt.contains("blue"), "{prompt}");

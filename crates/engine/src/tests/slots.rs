@@ -5,7 +5,7 @@ use std::time::Duration;
 use towline_core::{AgentEvent, Budget, End, Event, Goal, Phase};
 
 use super::harness::{PlayedEngine, Work, World};
-use super::values::{crashed, ended, goal, goal_with, prepared, question, verdict};
+use super::values::{crashed, ended, goal, goal_with, prepared, question};
 use crate::executors::Job;
 
 /// The next preparation, which is that of this goal. Goals that have ended meanwhile are published.
@@ -38,8 +38,7 @@ async fn a_queued_goal_starts_when_the_one_before_it_has_ended() {
     assert_eq!(world.record(goal(2).id).await.state.phase, Phase::Queued);
     assert!(engine.is_idle());
 
-    work.finish(ended(End::Completed)).await;
-    engine.checks().await.finish(verdict("t1", true)).await;
+    engine.judge(work, "t1", true).await;
     // The end of the first and the start of the second, in whichever order.
     let (mut is_published, mut attempt) = (false, None);
     while !is_published || attempt.is_none() {
@@ -54,10 +53,8 @@ async fn a_queued_goal_starts_when_the_one_before_it_has_ended() {
         }
     }
     assert_eq!(first.result().await.expect("a result").state.phase, Phase::Done);
-    attempt.expect("the second").finish(ended(End::Completed)).await;
-    engine.checks().await.finish(verdict("t2", true)).await;
-    engine.publish().await;
-    assert_eq!(second.result().await.expect("a result").state.phase, Phase::Done);
+    let record = engine.pass(attempt.expect("the second"), second).await;
+    assert_eq!(record.state.phase, Phase::Done);
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,7 +142,8 @@ async fn what_is_alive_is_adopted_without_a_slot_and_new_work_waits_until_there_
     for work in adopted {
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(world.record(goal(3).id).await.state.phase, Phase::Queued);
-        work.finish(ended(End::Interrupted)).await;
+        // They were queued before it, and would go on first.
+        work.finish(ended(End::Declined { message: "no".into() })).await;
     }
     preparation_of(&mut engine, 3).await;
 }

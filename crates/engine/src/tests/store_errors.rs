@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use jiff::ToSpan;
 use towline_core::{AgentEvent, End, Event, Illegal, PauseReason, Phase};
-use towline_store::{Store, StoreError, WorkerName};
+use towline_store::StoreError;
 
 use super::faulty_store::Call;
-use super::harness::{World, attempt_of, cancel};
-use super::values::{ended, goal, notice, verdict};
+use super::harness::{World, attempt_of, cancel, notices};
+use super::values::{ended, goal, notice};
 use crate::error::EngineError;
 use crate::handle::Handle;
 use crate::news::StopLevel;
@@ -34,22 +33,11 @@ fn agent_notices(log: &[Event]) -> Vec<&str> {
     notices.collect()
 }
 
-/// What Towline has reported.
-fn notices(log: &[Event]) -> Vec<&str> {
-    let notices = log.iter().filter_map(|event| match event {
-        Event::Notice { text } => Some(text.as_str()),
-        _ => None,
-    });
-    notices.collect()
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_agent_outlives_a_store_that_fails_for_a_while() {
     for (error, seconds) in [(full as fn() -> StoreError, 2), (locked, 12), (full, 35)] {
-        let world = World::new();
-        let mut engine = world.engine();
+        let (world, mut engine, handle) = World::with_goal().await;
         let mut trouble = engine.engine.store_trouble();
-        let handle = engine.start(goal(1)).await;
         let work = engine.first_attempt().await;
         world.store.fail(move |call| matches!(call, Call::Append | Call::Renew).then(error));
         work.send(notice("one")).await;
@@ -67,16 +55,13 @@ async fn an_agent_outlives_a_store_that_fails_for_a_while() {
         assert_eq!(agent_notices(&log), ["one", "two"]);
         let [report] = notices(&log)[..] else { panic!("{log:?}") };
         assert!(report.starts_with("nothing could be stored for ") && report.ends_with(&error().to_string()));
-        work.finish(ended(End::Completed)).await;
-        engine.checks().await.finish(verdict("t1", true)).await;
-        assert_eq!(engine.end_of(handle).await.state.phase, Phase::Done);
+        assert_eq!(engine.pass(work, handle).await.state.phase, Phase::Done);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_agent_outlives_thirty_seconds_without_renewals() {
-    let (world, mut engine, _handle) = World::with_goal().await;
-    let work = engine.first_attempt().await;
+    let (world, _engine, work, _handle) = World::at_work().await;
     world.store.fail(|call| (call == Call::Renew).then(locked));
     tokio::time::sleep(Duration::from_secs(50)).await;
     world.store.heal();
@@ -89,8 +74,7 @@ async fn a_silent_agent_outlives_thirty_seconds_without_renewals() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_more_is_taken_in_while_the_store_fails() {
-    let (world, mut engine, _handle) = World::with_goal().await;
-    let work = engine.first_attempt().await;
+    let (world, _engine, work, _handle) = World::at_work().await;
     world.store.fail(|call| (call == Call::Append).then(full));
     let flood = async {
         for _ in 0..32 {
@@ -108,8 +92,7 @@ async fn nothing_more_is_taken_in_while_the_store_fails() {
 #[tokio::test(start_paused = true)]
 async fn when_the_lease_has_expired_the_agent_is_left_to_the_next_engine() {
     for silent in [false, true] {
-        let (world, mut engine, handle) = World::with_goal().await;
-        let work = engine.first_attempt().await;
+        let (world, _engine, work, handle) = World::at_work().await;
         let began = world.now();
         world.store.fail(|call| matches!(call, Call::Append | Call::Renew).then(full));
         if !silent {
@@ -122,23 +105,18 @@ async fn when_the_lease_has_expired_the_agent_is_left_to_the_next_engine() {
         assert_eq!(*work.control.stop.borrow(), StopLevel::Run, "its agent is not stopped");
 
         world.store.heal();
-        let mut next = world.engine();
-        let _handle = next.resume(goal(1).id).await;
+        let (mut next, _handle) = world.resumed().await;
         assert_eq!(attempt_of(&next.next().await).launch, attempt_of(&work).launch);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_driver_that_was_fenced_while_the_store_failed_records_nothing() {
-    let (world, mut engine, handle) = World::with_goal().await;
-    let work = engine.first_attempt().await;
-    let holder = world.record(goal(1).id).await.lease.expect("a lease").worker;
+    let (world, _engine, work, handle) = World::at_work().await;
     world.store.fail(|call| (call == Call::Append).then(full));
     work.send(notice("too late")).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let (other, now) = (WorkerName("other".into()), world.now());
-    let until = now.checked_add(1.minute()).expect("in range");
-    world.store.claim(goal(1).id, &other, now, until, Some(&holder)).await.expect("claimed");
+    world.take_lease().await;
     world.store.heal();
     let result = handle.result().await;
     assert!(matches!(result, Err(EngineError::Store(StoreError::Fenced { .. }))), "{result:?}");
@@ -148,8 +126,7 @@ async fn a_driver_that_was_fenced_while_the_store_failed_records_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn an_append_that_took_effect_and_reported_an_error_is_not_repeated() {
-    let (world, mut engine, _handle) = World::with_goal().await;
-    let work = engine.first_attempt().await;
+    let (world, _engine, work, _handle) = World::at_work().await;
     let mut is_first = true;
     world.store.fail_after(move |call| {
         (call == Call::Append && std::mem::replace(&mut is_first, false)).then(locked)
@@ -161,10 +138,13 @@ async fn an_append_that_took_effect_and_reported_an_error_is_not_repeated() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_ends_the_agent_although_it_cannot_be_recorded() {
-    for (stop, phase) in stops() {
+    let reason = PauseReason::Operator;
+    for (stop, phase) in [
+        (Event::CancelRequested, Phase::Cancelled),
+        (Event::PauseRequested { reason }, Phase::Paused { reason }),
+    ] {
         for is_noticed in [false, true] {
-            let (world, mut engine, handle) = World::with_goal().await;
-            let mut work = engine.first_attempt().await;
+            let (world, mut engine, mut work, handle) = World::at_work().await;
             world.store.fail(|call| matches!(call, Call::Append | Call::Renew).then(full));
             if is_noticed {
                 work.send(notice("unrecorded")).await;
@@ -196,8 +176,7 @@ async fn a_stop_ends_the_agent_although_it_cannot_be_recorded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_does_not_wait_for_a_store_that_does_not_answer() {
-    let (world, mut engine, handle) = World::with_goal().await;
-    let mut work = engine.first_attempt().await;
+    let (world, _engine, mut work, handle) = World::at_work().await;
     let lock = world.store.hang().await;
     let asked_at = world.now();
     handle.cancel().await;
@@ -214,8 +193,7 @@ async fn a_stop_does_not_wait_for_a_store_that_does_not_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_that_was_never_recorded_leaves_a_goal_that_one_command_continues() {
     for insists in [false, true] {
-        let (world, mut engine, handle) = World::with_goal().await;
-        let mut work = engine.first_attempt().await;
+        let (world, engine, mut work, handle) = World::at_work().await;
         world.store.fail(|call| matches!(call, Call::Append | Call::Renew).then(locked));
         handle.pause(PauseReason::Shutdown).await;
         work.stopped().await;
@@ -228,8 +206,7 @@ async fn a_stop_that_was_never_recorded_leaves_a_goal_that_one_command_continues
 
         world.store.heal();
         drop(engine);
-        let mut next = world.engine();
-        let handle = next.resume(goal(1).id).await;
+        let (mut next, handle) = world.resumed().await;
         next.next().await.finish(ended(End::Interrupted)).await;
         let work = next.next().await;
         assert_eq!(attempt_of(&work).launch.attempt.get(), 2);
@@ -265,8 +242,7 @@ async fn checks_and_setup_are_stopped_although_it_cannot_be_recorded() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_is_being_stopped_when_the_store_fails_is_ended() {
-    let (world, mut engine, handle) = World::with_goal().await;
-    let mut work = engine.first_attempt().await;
+    let (world, mut engine, mut work, handle) = World::at_work().await;
     cancel(&handle).await;
     assert_eq!(work.stopped().await, StopLevel::Stop);
     world.store.fail(|call| (call == Call::Append).then(full));
@@ -285,8 +261,7 @@ async fn of_several_stops_that_could_not_be_recorded_a_cancel_counts() {
     for (requests, cancelled) in
         [([pause(), pause()], false), ([pause(), cancel()], true), ([cancel(), pause()], true)]
     {
-        let (world, mut engine, handle) = World::with_goal().await;
-        let mut work = engine.first_attempt().await;
+        let (world, mut engine, mut work, handle) = World::at_work().await;
         world.store.fail(|call| matches!(call, Call::Append | Call::Renew).then(full));
         let [first, second] = &requests;
         let (first, second, ()) = tokio::join!(send(&handle, first), send(&handle, second), async {
@@ -324,13 +299,8 @@ async fn whoever_insists_need_not_wait_for_a_goal_that_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn an_operator_who_has_held_a_goal_for_long_outlives_a_store_that_fails_for_a_while() {
-    let (world, mut engine, handle) = World::with_goal().await;
-    let mut work = engine.first_attempt().await;
-    cancel(&handle).await;
-    work.stopped().await;
-    work.finish(ended(End::Cancelled)).await;
-    engine.publish().await;
-    handle.result().await.expect("a result");
+    let (world, mut engine, work, handle) = World::at_work().await;
+    engine.pass(work, handle).await;
     for unrenewed in [false, true] {
         let mut held = engine.engine.hold(goal(1).id).await.expect("free");
         if unrenewed {
@@ -349,20 +319,13 @@ async fn an_operator_who_has_held_a_goal_for_long_outlives_a_store_that_fails_fo
     }
 }
 
-/// The operator's ways to stop a goal, and the phases after them.
-fn stops() -> [(Event, Phase); 2] {
-    let reason = PauseReason::Operator;
-    [(Event::CancelRequested, Phase::Cancelled), (Event::PauseRequested { reason }, Phase::Paused { reason })]
-}
-
 async fn send(handle: &Handle, event: &Event) -> Option<Result<(), Illegal>> {
     handle.steerer().send(event.clone()).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_for_good_ends_the_agent() {
-    let (world, mut engine, handle) = World::with_goal().await;
-    let mut work = engine.first_attempt().await;
+    let (world, _engine, mut work, handle) = World::at_work().await;
     world.store.fail(|call| (call == Call::Append).then(damaged));
     work.send(notice("more")).await;
     assert_eq!(work.stopped().await, StopLevel::Kill);

@@ -4,56 +4,30 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::json;
 use towline_core::{
-    AgentEvent, AgentName, Ask, BaselineMode, Budget, Check, CheckKind, CheckResult, Commit, End, Event,
-    Exit, Goal, Origin, SessionId, SessionStarted, Verdict, Work, WorkspaceBinding, WorkspaceMode,
-    WorkspaceSpec,
+    AgentEvent, Answerer, Ask, Budget, Check, CheckKind, CheckResult, Commit, End, Event, Exit, Goal,
+    NextSession, QuestionNo, Reply, SessionId, SessionStarted, Verdict, Work, WorkspaceBinding,
 };
 
 /// When every test begins.
-pub(super) fn beginning() -> Timestamp {
+pub(crate) fn beginning() -> Timestamp {
     Timestamp::from_second(1_800_000_000).expect("in range")
 }
 
 /// A goal with one check, one agent and the default budget. Each number is another goal.
-pub(super) fn goal(number: u32) -> Goal {
-    Goal {
-        id: format!("01932f6e-7c00-7abc-8def-{number:012x}").parse().expect("a goal's id"),
-        title: format!("goal {number}"),
-        prompt: "Make the tests pass.".into(),
-        checks: vec![Check {
-            name: "tests".into(),
-            kind: CheckKind::Command { run: "make test".into(), stdout: None },
-            timeout: Duration::from_secs(60),
-        }],
-        budget: Budget::default(),
-        agents: vec![AgentName::new("agent")],
-        model: None,
-        agent_settings: BTreeMap::new(),
-        protect: Vec::new(),
-        unprotect: Vec::new(),
-        workspace: WorkspaceSpec {
-            repository: "/repository".into(),
-            mode: WorkspaceMode::Clone,
-            base: Commit::new("base"),
-            setup: Vec::new(),
-            copy: Vec::new(),
-            generated: Vec::new(),
-            pass_env: Vec::new(),
-            warm: Vec::new(),
-            confirm: towline_core::Confirm::Clean,
-            git: None,
-        },
-        briefing: false,
-        baseline: BaselineMode::Off,
-        sessions: BTreeMap::new(),
-        accounts: BTreeMap::new(),
-        continues: None,
-        labels: Vec::new(),
-        metadata: BTreeMap::new(),
-        origin: Origin { channel: "cli".into(), thread: None, by: None },
-        created_at: beginning(),
-    }
+pub(crate) fn goal(number: u32) -> Goal {
+    let kind = CheckKind::Command { run: "make test".into(), stdout: None };
+    let check = Check { name: "tests".into(), kind, timeout: Duration::from_secs(60) };
+    let stored = json!({
+        "id": format!("01932f6e-7c00-7abc-8def-{number:012x}"), "title": format!("goal {number}"),
+        "prompt": "Make the tests pass.", "checks": [check], "budget": Budget::default(), "agents": ["agent"],
+        "model": null, "protect": [],
+        "workspace": {"repository": "/repository", "base": "base", "setup": [], "copy": []},
+        "briefing": false, "baseline": "off", "labels": [], "metadata": {},
+        "origin": {"channel": "cli", "thread": null, "by": null}, "created_at": beginning(),
+    });
+    serde_json::from_value(stored).expect("a goal")
 }
 
 /// The goal with another budget.
@@ -99,22 +73,40 @@ pub(super) fn question() -> Ask {
     Ask { request: Some("r1".into()), ..ask }
 }
 
-/// The verdict on a tree: the goal's check passes or fails.
-pub(super) fn verdict(tree: &str, met: bool) -> Event {
-    let result = CheckResult {
-        name: "tests".into(),
+/// A person answers a question.
+pub(super) fn answered(question: QuestionNo) -> Event {
+    Event::Answered { question, reply: chosen("blue"), by: Answerer::Person }
+}
+
+pub(super) fn chosen(answer: &str) -> Reply {
+    Reply::Chosen { answers: vec![answer.to_owned()] }
+}
+
+/// The operator has the goal try once more.
+pub(super) fn retry() -> Event {
+    Event::RetryRequested { budget: Vec::new(), session: NextSession::Resumed, model: None }
+}
+
+/// The result of a command that exits with 0 or 1.
+pub(super) fn check_result(name: &str, met: bool) -> CheckResult {
+    CheckResult {
+        name: name.into(),
         met,
         exit_code: Some(i32::from(!met)),
         problem: None,
         evidence: String::new(),
-        took: Duration::from_secs(1),
-    };
+        took: Duration::ZERO,
+    }
+}
+
+/// The verdict on a tree: the goal's check passes or fails.
+pub(super) fn verdict(tree: &str, met: bool) -> Event {
     let verdict = Verdict {
         candidate: Commit::new(format!("commit-{tree}")),
         head: None,
         tree: tree.to_owned(),
         restored: Vec::new(),
-        checks: vec![result],
+        checks: vec![check_result("tests", met)],
         notes: Vec::new(),
         checkout: towline_core::Checkout::Clean,
     };

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use tokio::runtime::Handle;
-use towline_core::{AgentEvent, Answerer, Ask, End, Event, Phase, QuestionNo, Reply, Seq};
+use towline_core::{AgentEvent, Ask, End, Event, Phase, QuestionNo, Seq};
 
 use super::harness::World;
-use super::values::{crashed, ended, goal, verdict};
+use super::values::{answered, crashed, ended, goal, question};
 use crate::engine::RESTING;
 use crate::error::EngineError;
 use crate::executors::Job;
@@ -53,14 +53,12 @@ async fn a_goal_that_waits_is_reached_by_requests_and_its_handle_shows_what_foll
 
     let steerer = handle.steerer();
     assert!(steerer.send(Event::MessageSent { text: "use tabs".into() }).await.expect("an engine").is_ok());
-    engine.attempt().await.finish(ended(End::Completed)).await;
-    engine.checks().await.finish(verdict("t1", true)).await;
-    engine.publish().await;
+    let attempt = engine.attempt().await;
+    let record = engine.pass(attempt, handle).await;
     let mut last = None;
     while let Some(envelope) = events.next().await.expect("the log") {
         last = Some(envelope.seq);
     }
-    let record = handle.result().await.expect("a result");
     assert_eq!((record.state.phase, record.lease), (Phase::Done, None));
     assert_eq!(last, Some(record.last_seq));
     assert_eq!(steerer.send(Event::CancelRequested).await, None, "nobody looks after it any more");
@@ -70,12 +68,7 @@ async fn a_goal_that_waits_is_reached_by_requests_and_its_handle_shows_what_foll
 async fn a_request_that_makes_no_sense_is_refused_and_the_goal_waits_on() {
     let (_world, mut engine, handle) = World::with_goal().await;
     engine.first_attempt().await.finish(crashed()).await;
-    let answer = Event::Answered {
-        question: QuestionNo(7),
-        reply: Reply::Chosen { answers: vec!["blue".into()] },
-        by: Answerer::Person,
-    };
-    assert!(handle.steerer().send(answer).await.expect("an engine").is_err());
+    assert!(handle.steerer().send(answered(QuestionNo(7))).await.expect("an engine").is_err());
     let attempt = engine.attempt().await;
     assert!(matches!(attempt.job, Job::Attempt(_)));
 }
@@ -97,9 +90,8 @@ async fn a_clock_that_is_set_wakes_what_is_due() {
 
 #[tokio::test(start_paused = true)]
 async fn a_goal_that_waits_belongs_to_its_engine_as_long_as_that_lives() {
-    let (world, mut engine, _handle) = World::with_goal().await;
-    let work = engine.first_attempt().await;
-    work.emit(AgentEvent::Asked(Ask { request: None, ..super::values::question() })).await;
+    let (world, engine, work, _handle) = World::at_work().await;
+    work.emit(AgentEvent::Asked(Ask { request: None, ..question() })).await;
     work.finish(ended(End::Completed)).await;
     tokio::time::sleep(DAY).await;
     assert!(matches!(world.record(goal(1).id).await.state.phase, Phase::Blocked { .. }));
@@ -109,9 +101,7 @@ async fn a_goal_that_waits_belongs_to_its_engine_as_long_as_that_lives() {
 
     drop(engine);
     let handle = other.resume(goal(1).id).await;
-    let reply = Reply::Chosen { answers: vec!["blue".into()] };
-    let answer = Event::Answered { question: QuestionNo(1), reply, by: Answerer::Person };
-    handle.steerer().send(answer).await.expect("an engine").expect("it is asked");
+    handle.steerer().send(answered(QuestionNo(1))).await.expect("an engine").expect("it is asked");
     other.attempt().await;
 }
 

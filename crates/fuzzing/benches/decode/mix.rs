@@ -93,7 +93,7 @@ fn begun(kind: Kind) -> Box<dyn Protocol> {
 }
 
 fn to_events(bytes: &[u8], protocol: &mut dyn Protocol) {
-    let mut framer = LineFramer::default();
+    let mut framer = LineFramer::new(0);
     for chunk in bytes.chunks(CHUNK_BYTES) {
         framer.push(chunk);
         while let Some(framed) = framer.pull() {

@@ -1,15 +1,12 @@
 //! Systems without subreapers and pidfds: the program's process group takes the place of its tree. What starts a session
 //! or group of its own escapes; start times are not known, so a reused number is not noticed.
 
-use std::convert::Infallible;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::process::{getpgrp, kill_process_group, test_kill_process, test_kill_process_group};
+use rustix::process::{Signal, getpgrp, kill_process_group, test_kill_process, test_kill_process_group};
 
-use super::{Delivery, ProcessId, Signal, Strays, raw_pid};
+use super::{Delivery, ProcessId, Strays, raw_pid};
 
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(())
@@ -63,8 +60,9 @@ pub(crate) fn is_running(process: ProcessId) -> bool {
     start_time(process.pid).is_ok_and(|started| started.is_some())
 }
 
+/// The number of this process.
 #[expect(clippy::unnecessary_wraps, reason = "not every system knows")]
-pub(crate) fn own_number() -> Option<u32> {
+pub fn own_number() -> Option<u32> {
     Some(std::process::id())
 }
 
@@ -74,7 +72,7 @@ pub(crate) fn raise_descriptor_limit() -> io::Result<()> {
 }
 
 /// Not known here.
-pub(crate) fn ancestors(_pid: u32) -> io::Result<Vec<u32>> {
+pub fn ancestors(_pid: u32) -> io::Result<Vec<u32>> {
     Ok(Vec::new())
 }
 
@@ -82,7 +80,8 @@ pub(crate) fn arguments(_pid: u32) -> io::Result<Option<Vec<Vec<u8>>>> {
     Ok(Some(Vec::new()))
 }
 
-pub(crate) fn descendants(_root: u32) -> io::Result<Vec<ProcessId>> {
+/// Not known here.
+pub fn descendants(_root: u32) -> io::Result<Vec<ProcessId>> {
     Ok(Vec::new())
 }
 
@@ -95,7 +94,7 @@ pub(crate) fn tree_of(leader: ProcessId) -> io::Result<Vec<ProcessId>> {
 
 pub(crate) fn send(target: ProcessId, signal: Signal) -> io::Result<Delivery> {
     let Some(pid) = raw_pid(target.pid) else { return Ok(Delivery::Gone) };
-    match kill_process_group(pid, signal.number()) {
+    match kill_process_group(pid, signal) {
         Ok(()) => Ok(Delivery::Sent),
         Err(Errno::SRCH) => Ok(Delivery::Gone),
         Err(error) => Err(error.into()),
@@ -117,7 +116,7 @@ impl Mark {
 }
 
 /// Not known here.
-pub(crate) fn has_lost_supervisor(_pid: u32) -> io::Result<bool> {
+pub fn has_lost_supervisor(_pid: u32) -> io::Result<bool> {
     Ok(false)
 }
 
@@ -140,27 +139,8 @@ pub(crate) fn strays(_since_unix_ms: u64) -> io::Result<Strays> {
     Ok(Strays::default())
 }
 
-/// There is no such thing here.
-pub(crate) struct GrowthWatch(Infallible);
-
-impl GrowthWatch {
-    pub(crate) fn of(_path: &Path) -> io::Result<Self> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "a file cannot be watched on this system"))
-    }
-
-    pub(crate) fn clear(&self) {
-        match self.0 {}
-    }
-}
-
-impl AsFd for GrowthWatch {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self.0 {}
-    }
-}
-
 /// Not known here.
-pub(crate) fn peer(_socket: &std::os::unix::net::UnixStream) -> Option<u32> {
+pub(crate) fn peer_of(_socket: &std::os::unix::net::UnixStream) -> Option<u32> {
     None
 }
 

@@ -7,25 +7,22 @@ mod proc;
 use std::collections::HashSet;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, inotify};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, PidfdFlags, Signal as Number, WaitOptions, getpid, getppid, getuid, pidfd_open,
+    DumpableBehavior, PidfdFlags, Signal, WaitOptions, getpid, getppid, getuid, pidfd_open,
     pidfd_send_signal, set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal,
     test_kill_process, waitpid,
 };
 
-pub(crate) use self::mark::{Mark, has_lost_supervisor, strays};
+pub use self::mark::has_lost_supervisor;
+pub(crate) use self::mark::{Mark, strays};
 pub(crate) use self::proc::raise_descriptor_limit;
 use self::proc::{Processes, Stat, file_of, with_room};
-use super::{Delivery, ProcessId, Signal, raw_pid};
+use super::{Delivery, ProcessId, raw_pid, with_steady_parents};
 
-/// How often the parents of a process are followed anew because one of them ended meanwhile.
-const MOST_WALKS: usize = 50;
 /// No tree is deeper.
 const DEEPEST: usize = 100_000;
 
@@ -37,7 +34,7 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
 /// In a new child, before it executes the program: die when `parent` dies, even if it has died just now.
 /// Only makes system calls, as code between fork and exec must.
 pub(crate) fn die_with_parent(parent: rustix::process::Pid) -> io::Result<()> {
-    set_parent_process_death_signal(Some(Number::KILL))?;
+    set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
 }
 
@@ -107,20 +104,17 @@ pub(crate) fn is_ours(pid: u32) -> io::Result<bool> {
     Ok(owner.and_then(|owner| owner.parse().ok()) == Some(getuid().as_raw()))
 }
 
-/// In a process namespace whose `/proc` is the one outside, this is not the number that the process knows itself by.
-pub(crate) fn own_number() -> Option<u32> {
+/// The number by which this process is listed, where its parents can be followed. None if the list does not have it, as the
+/// `/proc` of another process namespace. In a process namespace whose `/proc` is the one outside, this is not the number that
+/// the process knows itself by.
+pub fn own_number() -> Option<u32> {
     fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()
 }
 
 /// The parents of a process, nearest first, up to process 1 or to the end of our process namespace. A parent that cannot be seen is
-/// an error, unless another user hides it: none of ours is above it.
-pub(crate) fn ancestors(pid: u32) -> io::Result<Vec<u32>> {
-    for _ in 0..MOST_WALKS {
-        if let Some(above) = walk_up(pid)? {
-            return Ok(above);
-        }
-    }
-    Err(io::Error::other(format!("the parents of process {pid} cannot be followed")))
+/// an error, unless another user hides it: none of ours is above it. Empty where the system offers no way to look.
+pub fn ancestors(pid: u32) -> io::Result<Vec<u32>> {
+    with_steady_parents(pid, || walk_up(pid))
 }
 
 /// None if a parent ended on the way: its children have another one by now.
@@ -166,7 +160,9 @@ pub(crate) fn own_processes() -> io::Result<Vec<ProcessId>> {
     Ok(found)
 }
 
-pub(crate) fn descendants(root: u32) -> io::Result<Vec<ProcessId>> {
+/// Every running process below `root`, children before their own children. Those that end while this looks may or may not be
+/// among them.
+pub fn descendants(root: u32) -> io::Result<Vec<ProcessId>> {
     Ok(Processes::look()?.take_below(vec![root]))
 }
 
@@ -221,14 +217,15 @@ pub(crate) fn send(target: ProcessId, signal: Signal) -> io::Result<Delivery> {
     if start_time(target.pid)? != Some(target.start_time) {
         return Ok(Delivery::Gone);
     }
-    match pidfd_send_signal(&handle, signal.number()) {
+    match pidfd_send_signal(&handle, signal) {
         Ok(()) => Ok(Delivery::Sent),
         Err(Errno::SRCH) => Ok(Delivery::Gone),
         Err(error) => Err(error.into()),
     }
 }
 
-pub(crate) fn peer(socket: &UnixStream) -> Option<u32> {
+/// The process at the other end of a socket.
+pub(crate) fn peer_of(socket: &UnixStream) -> Option<u32> {
     let peer = rustix::net::sockopt::socket_peercred(socket).ok()?;
     u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
 }
@@ -258,29 +255,6 @@ pub(crate) fn environment_has(entry: &[u8]) -> io::Result<Vec<ProcessId>> {
     Ok(found.into_iter().collect())
 }
 
-/// Can be waited for until a file is written to.
-pub(crate) struct GrowthWatch(OwnedFd);
-
-impl GrowthWatch {
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-        inotify::add_watch(&watch, path, inotify::WatchFlags::MODIFY)?;
-        Ok(Self(watch))
-    }
-
-    /// Forgets what was written up to now. To be called before the file is looked at, or a write in between is missed.
-    pub(crate) fn clear(&self) {
-        let mut events = [0; 512];
-        while rustix::io::read(&self.0, &mut events).is_ok_and(|count| count > 0) {}
-    }
-}
-
-impl AsFd for GrowthWatch {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,7 +269,7 @@ mod tests {
     fn a_signal_never_reaches_a_later_process_with_the_same_number() {
         let me = ProcessId::current().unwrap();
         let earlier = ProcessId { start_time: me.start_time - 1, ..me };
-        assert_eq!(send(earlier, Signal::Kill).unwrap(), Delivery::Gone);
+        assert_eq!(send(earlier, Signal::KILL).unwrap(), Delivery::Gone);
         assert!(!earlier.is_running());
         assert!(me.is_running());
     }

@@ -18,11 +18,27 @@ mod group;
 use group as system;
 
 pub(crate) use system::{
-    GrowthWatch, Mark, adopt_orphans, ancestors, arguments, die_with_parent, environment_has,
-    give_up_supervisors_name, has_lost_supervisor, has_supervisors_name, is_ours, is_stopped, orphans,
-    own_group, own_number, own_processes, raise_descriptor_limit, reap_orphans, refuse_tracers, send, strays,
-    take_supervisors_name, tree_of, yield_to_others,
+    Mark, adopt_orphans, arguments, die_with_parent, environment_has, give_up_supervisors_name,
+    has_supervisors_name, is_ours, orphans, own_group, own_processes, peer_of, raise_descriptor_limit,
+    reap_orphans, refuse_tracers, send, strays, take_supervisors_name, tree_of, yield_to_others,
 };
+pub use system::{ancestors, descendants, has_lost_supervisor, own_number};
+
+/// How often the parents of a process are looked at anew because one of them ended meanwhile.
+const MOST_LOOKS: usize = 50;
+
+/// Looks at the parents of a process again and again until none of them has ended during the look. `look` returns nothing if one has.
+pub(crate) fn with_steady_parents<T>(
+    pid: u32,
+    mut look: impl FnMut() -> io::Result<Option<T>>,
+) -> io::Result<T> {
+    for _ in 0..MOST_LOOKS {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+    }
+    Err(io::Error::other(format!("the parents of process {pid} cannot be followed")))
+}
 
 /// A process that cannot be mistaken for a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -49,45 +65,10 @@ impl ProcessId {
     pub fn is_running(self) -> bool {
         system::is_running(self)
     }
-}
 
-/// Every running process below `pid`, children before their own children. Those that end while this looks may
-/// or may not be among them.
-pub fn descendants(pid: u32) -> io::Result<Vec<ProcessId>> {
-    system::descendants(pid)
-}
-
-/// The signals a client may send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Signal {
-    Hangup,
-    Interrupt,
-    Quit,
-    Kill,
-    User1,
-    User2,
-    Terminate,
-    Stop,
-    Continue,
-    WindowChange,
-}
-
-impl Signal {
-    fn number(self) -> rustix::process::Signal {
-        use rustix::process::Signal as Number;
-        match self {
-            Self::Hangup => Number::HUP,
-            Self::Interrupt => Number::INT,
-            Self::Quit => Number::QUIT,
-            Self::Kill => Number::KILL,
-            Self::User1 => Number::USR1,
-            Self::User2 => Number::USR2,
-            Self::Terminate => Number::TERM,
-            Self::Stop => Number::STOP,
-            Self::Continue => Number::CONT,
-            Self::WindowChange => Number::WINCH,
-        }
+    /// Whether it was suspended by a signal or by a tracer, and so cannot do anything.
+    pub fn is_stopped(self) -> bool {
+        system::is_stopped(self)
     }
 }
 
@@ -111,12 +92,7 @@ pub(crate) enum Delivery {
     Gone,
 }
 
-/// The process at the other end of a socket.
-pub(crate) fn peer_of(socket: &std::os::unix::net::UnixStream) -> Option<u32> {
-    system::peer(socket)
-}
-
 /// A process number as the system calls want it; zero and what does not fit have no such form.
-fn raw_pid(pid: u32) -> Option<rustix::process::Pid> {
+pub(crate) fn raw_pid(pid: u32) -> Option<rustix::process::Pid> {
     i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw)
 }

@@ -6,9 +6,11 @@ use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use super::log;
 use crate::launch::Launch;
-use crate::platform::{self, Delivery, ProcessId, Signal};
+use crate::platform::{self, Delivery, ProcessId};
 use crate::record::StopCause;
 use crate::sweep;
 
@@ -45,7 +47,8 @@ pub(super) struct Ending {
     term_grace: Duration,
     drain: Duration,
     closed_output_grace: Option<Duration>,
-    stopped: Option<StopCause>,
+    /// Why the program was stopped, if it did not exit by itself.
+    pub(super) stopped: Option<StopCause>,
     ended: HashSet<ProcessId>,
     reported_failure: bool,
     /// Since when the tree cannot be looked at, or no process of it signalled.
@@ -90,11 +93,6 @@ impl Ending {
         }
     }
 
-    /// Why the program was stopped, if it did not exit by itself.
-    pub(super) fn stopped(&self) -> Option<StopCause> {
-        self.stopped
-    }
-
     /// How many processes besides the program had to be ended.
     pub(super) fn leftovers(&self) -> u32 {
         u32::try_from(self.ended.len()).unwrap_or(u32::MAX)
@@ -119,7 +117,7 @@ impl Ending {
         match self.stage {
             Stage::Running { .. } => {
                 self.stopped = Some(cause);
-                let sent = platform::send(self.leader, Signal::Interrupt);
+                let sent = platform::send(self.leader, Signal::INT);
                 self.report([(self.leader, sent)], now);
                 self.stage = Stage::Interrupted { until: now + self.interrupt_grace };
             }
@@ -130,16 +128,13 @@ impl Ending {
 
     /// Skips what is left of the graces.
     pub(super) fn insist(&mut self, now: Instant) {
-        match self.stage {
-            Stage::Running { .. } => {
-                self.stopped = Some(StopCause::Requested);
-                self.kill(FIRST_KILL_PAUSE, now);
-            }
-            Stage::Draining { .. } | Stage::Interrupted { .. } | Stage::Terminating { .. } => {
-                self.kill(FIRST_KILL_PAUSE, now);
-            }
-            Stage::Killing { .. } => {}
+        if matches!(self.stage, Stage::Killing { .. }) {
+            return;
         }
+        if matches!(self.stage, Stage::Running { .. }) {
+            self.stopped = Some(StopCause::Requested);
+        }
+        self.kill(FIRST_KILL_PAUSE, now);
     }
 
     /// The program is gone; what it left behind is next.
@@ -187,10 +182,10 @@ impl Ending {
             return;
         };
         let terminate = |process| {
-            let sent = platform::send(process, Signal::Terminate);
+            let sent = platform::send(process, Signal::TERM);
             if matches!(sent, Ok(Delivery::Sent)) {
                 // One that was suspended could not act on the signal otherwise.
-                let _ = platform::send(process, Signal::Continue);
+                let _ = platform::send(process, Signal::CONT);
             }
             (process, sent)
         };

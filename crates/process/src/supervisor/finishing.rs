@@ -5,10 +5,10 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use towline_files::HeldDirectory;
 
 use super::log;
 use super::output::Looked;
-use super::place::Place;
 use super::startup::Prepared;
 use super::state::{BUFFER_BYTES, LONGEST_WAIT, Supervisor};
 use crate::files::{self, Stream};
@@ -38,7 +38,7 @@ impl Supervisor {
         }
         // From here on the record answers whoever looks for us.
         self.identity = None;
-        let _ = std::fs::remove_file(self.place.file(files::SOCKET));
+        let _ = std::fs::remove_file(self.place.join(files::SOCKET));
         self.hand_over(&Message::Exited(Box::new(record)));
         saved
     }
@@ -64,7 +64,7 @@ impl Supervisor {
     fn empty_pipe(&mut self, stream: Stream) {
         for _ in 0..=MOST_LEFT_IN_PIPE / BUFFER_BYTES {
             self.wait_for_room(stream);
-            let is_full = self.outputs[stream as usize].is_full();
+            let is_full = self.outputs[stream as usize].is_full;
             if is_full || !matches!(self.read_output(stream, Instant::now()), Looked::Read(_)) {
                 break;
             }
@@ -95,10 +95,10 @@ impl Supervisor {
             spawn_error: None,
             started_at_ms: self.clock.started_at_ms(),
             ended_at_ms: end.map_or_else(|| self.clock.now_ms(), |end| end.at_ms),
-            stopped: self.ending.stopped(),
+            stopped: self.ending.stopped,
             leftovers_killed: self.ending.leftovers(),
-            stdout_bytes: self.outputs[0].length(),
-            stderr_bytes: self.outputs[1].length(),
+            stdout_bytes: self.outputs[0].length,
+            stderr_bytes: self.outputs[1].length,
             stdout_sha256: self.outputs[0].sha256(),
             stderr_sha256: self.outputs[1].sha256(),
         }
@@ -126,8 +126,8 @@ impl Supervisor {
     }
 }
 
-fn write_record(place: &Place, record: &ExitRecord) -> io::Result<()> {
-    towline_files::replace_durably(&place.file(files::EXIT), &serde_json::to_vec_pretty(record)?)
+fn write_record(place: &HeldDirectory, record: &ExitRecord) -> io::Result<()> {
+    towline_files::replace_durably(&place.join(files::EXIT), &serde_json::to_vec_pretty(record)?)
 }
 
 /// Whether waiting can help, as it does with a full disk. A directory that was removed, or something else in the place of the
@@ -144,20 +144,13 @@ fn may_pass(error: &io::Error) -> bool {
 pub(super) fn report_failed_start(prepared: Prepared, error: SpawnError) -> io::Result<()> {
     let clock = prepared.clock;
     let record = ExitRecord {
-        code: None,
-        signal: None,
         spawn_error: Some(error),
         started_at_ms: clock.started_at_ms(),
         ended_at_ms: clock.now_ms(),
-        stopped: None,
-        leftovers_killed: 0,
-        stdout_bytes: 0,
-        stderr_bytes: 0,
-        stdout_sha256: None,
-        stderr_sha256: None,
+        ..ExitRecord::default()
     };
     let saved = write_record(&prepared.place, &record);
-    let _ = std::fs::remove_file(prepared.place.file(files::SOCKET));
+    let _ = std::fs::remove_file(prepared.place.join(files::SOCKET));
     if let Some(mut starter) = prepared.starter {
         starter.send_farewell(Lengths::default(), clock, &Message::Exited(Box::new(record)));
     }

@@ -5,7 +5,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
 
-use super::place::Place;
+use towline_files::HeldDirectory;
+
 use super::wiring::{self, Ours, Theirs};
 use crate::launch::{Launch, Priority, Stdio};
 use crate::limits;
@@ -22,7 +23,7 @@ pub(super) struct Leader {
 }
 
 /// Starts the program with the supervisor's own environment. A program that runs and cannot be looked at is an error of ours.
-pub(super) fn start(launch: &Launch, place: &Place) -> io::Result<Result<Leader, SpawnError>> {
+pub(super) fn start(launch: &Launch, place: &HeldDirectory) -> io::Result<Result<Leader, SpawnError>> {
     let (child, streams) = match spawn(launch, place) {
         Ok(started) => started,
         Err(error) => return Ok(Err(error)),
@@ -33,7 +34,7 @@ pub(super) fn start(launch: &Launch, place: &Place) -> io::Result<Result<Leader,
     Ok(Ok(Leader { process, streams }))
 }
 
-fn spawn(launch: &Launch, place: &Place) -> Result<(Child, Ours), SpawnError> {
+fn spawn(launch: &Launch, place: &HeldDirectory) -> Result<(Child, Ours), SpawnError> {
     let Some(program) = launch.argv.first() else {
         return Err(SpawnError { kind: SpawnErrorKind::Other, message: "the command is empty".to_owned() });
     };

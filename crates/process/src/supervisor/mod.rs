@@ -10,7 +10,6 @@ mod leader;
 mod log;
 mod output;
 mod peer;
-mod place;
 mod requests;
 mod signals;
 mod startup;

@@ -12,11 +12,10 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
+use towline_files::Watch;
 
 use super::log;
-use crate::digest;
-use crate::files::Stream;
-use crate::platform::GrowthWatch;
+use crate::files::{self, Stream, is_transient};
 
 /// How long to wait before a log that could not be written is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -26,7 +25,7 @@ pub(super) enum Origin {
     /// A pipe, or our side of a terminal, which from here look the same.
     Pipe(File),
     /// The program itself writes the log. Whether it will ever do so again cannot be known.
-    Log(GrowthWatch),
+    Log(Watch),
 }
 
 impl Origin {
@@ -41,13 +40,13 @@ pub(super) struct Output {
     pub(super) stream: Stream,
     origin: Option<Origin>,
     log: File,
-    length: u64,
+    pub(super) length: u64,
     /// Of everything in the log, unless the program itself writes it.
     hash: Option<Sha256>,
     held: Vec<u8>,
-    retry_at: Option<Instant>,
-    /// The log is as long as a file may be.
-    is_full: bool,
+    pub(super) retry_at: Option<Instant>,
+    /// The log is as long as a file may be. No wait helps against that.
+    pub(super) is_full: bool,
 }
 
 /// What one look at where the bytes come from brought.
@@ -77,13 +76,9 @@ impl Output {
         }
     }
 
-    pub(super) fn length(&self) -> u64 {
-        self.length
-    }
-
     /// The SHA-256 of the log as it was written, in hexadecimal.
     pub(super) fn sha256(&self) -> Option<String> {
-        self.hash.clone().map(digest::hexadecimal)
+        self.hash.clone().map(files::hexadecimal)
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -93,15 +88,6 @@ impl Output {
     /// Whether bytes wait for room that there may be later.
     pub(super) fn has_held(&self) -> bool {
         !self.held.is_empty() && !self.is_full
-    }
-
-    /// Whether the log is as long as a file may be. No wait helps against that.
-    pub(super) fn is_full(&self) -> bool {
-        self.is_full
-    }
-
-    pub(super) fn retry_at(&self) -> Option<Instant> {
-        self.retry_at
     }
 
     /// Moves at most one buffer from the pipe to the log, or looks how far the program has written it.
@@ -120,9 +106,7 @@ impl Output {
                 Looked::Closed
             }
             Ok(count) => Looked::Read(self.append(buffer.get(..count).unwrap_or_default(), now)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Looked::Empty
-            }
+            Err(error) if is_transient(&error) => Looked::Empty,
             Err(error) => {
                 // It is how a terminal shows that nobody has it open any more.
                 if error.raw_os_error() != Some(Errno::IO.raw_os_error()) {

@@ -9,7 +9,8 @@ use std::time::Instant;
 use rustix::event::PollFlags;
 
 use crate::clock::RunClock;
-use crate::wire::{self, Growth, Lengths, MAX_REQUEST_LINE, Message, Outcome, Request};
+use crate::files::is_transient;
+use crate::wire::{self, Lengths, MAX_REQUEST_LINE, Message, Outcome, Request};
 
 /// Unread input held for a client; more stays in its socket.
 const INBOX_CAP: usize = 64 * 1024;
@@ -167,7 +168,7 @@ impl Peer {
         self.flush();
         if self.outbox.is_empty() && self.sent_lengths != Some(lengths) {
             self.sent_lengths = Some(lengths);
-            self.outbox.extend(wire::line(&Message::Grown(Growth::new(lengths, clock.now_ms()))));
+            self.outbox.extend(wire::line(&grown(lengths, clock)));
             self.flush();
         }
     }
@@ -176,7 +177,7 @@ impl Peer {
     pub(super) fn send_farewell(&mut self, lengths: Lengths, clock: RunClock, farewell: &Message) {
         if !std::mem::replace(&mut self.sent_farewell, true) {
             if self.sent_lengths != Some(lengths) {
-                self.outbox.extend(wire::line(&Message::Grown(Growth::new(lengths, clock.now_ms()))));
+                self.outbox.extend(wire::line(&grown(lengths, clock)));
             }
             self.outbox.extend(wire::line(farewell));
         }
@@ -208,6 +209,6 @@ impl AsFd for Peer {
     }
 }
 
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+fn grown(Lengths { stdout, stderr }: Lengths, clock: RunClock) -> Message {
+    Message::Grown { stdout, stderr, now_ms: Some(clock.now_ms()) }
 }

@@ -6,7 +6,6 @@ use super::log;
 use super::peer::{Incoming, Payload, Peer};
 use super::state::{LONGEST_LIFETIME, Supervisor};
 use crate::clock;
-use crate::platform::{self, Delivery, Signal};
 use crate::record::StopCause;
 use crate::wire::{Operation, Outcome, Request};
 
@@ -50,7 +49,6 @@ impl Supervisor {
                 self.stdin.close();
                 Outcome::Done
             }
-            Operation::Signal(signal) => self.signal_leader(signal),
             Operation::Stop => {
                 self.ending.stop(StopCause::Requested, now);
                 Outcome::Done
@@ -102,16 +100,5 @@ impl Supervisor {
         let Some(payload) = peer.payload.take_if(|payload| payload.remaining == 0) else { return };
         let outcome = payload.refused.unwrap_or_else(|| self.stdin.commit());
         peer.reply(payload.request, outcome);
-    }
-
-    fn signal_leader(&self, signal: Signal) -> Outcome {
-        if !self.leader_runs() {
-            return Outcome::Ended;
-        }
-        match platform::send(self.leader, signal) {
-            Ok(Delivery::Sent) => Outcome::Done,
-            Ok(Delivery::Gone) => Outcome::Ended,
-            Err(error) => Outcome::Failed(format!("the program cannot be signalled: {error}")),
-        }
     }
 }

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use rustix::fs::{FileType, Mode};
+use towline_files::HeldDirectory;
 
 use super::peer::{Peer, PeerId};
-use super::place::Place;
 use super::signals::Signals;
 use crate::clock::RunClock;
 use crate::files::{self, Stream};
@@ -23,7 +23,7 @@ use crate::wire::Lengths;
 
 /// Everything the supervisor begins with.
 pub(super) struct Prepared {
-    pub(super) place: Place,
+    pub(super) place: HeldDirectory,
     /// Its lock distinguishes us from a process that only claims to be us.
     pub(super) identity: File,
     pub(super) launch: Launch,
@@ -48,15 +48,15 @@ pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
     let signals = Signals::install()?;
     platform::take_supervisors_name().map_err(in_words("take a name"))?;
     refuse_inspection().map_err(in_words("refuse tracers"))?;
-    let place = Place::enter(dir).map_err(in_words("enter the run's directory"))?;
+    let place = enter(dir).map_err(in_words("enter the run's directory"))?;
     redirect_standard_streams(&place)?;
     let me = ProcessId::current().ok_or_else(|| io::Error::other("cannot find out our own start time"))?;
     // Before anything else is read: whoever looks for a living supervisor finds this file.
-    let identity = identity::claim(place.path(), me).map_err(in_words("write shim.pid"))?;
-    let launch = Launch::read(place.path()).map_err(in_words("read launch.json"))?;
+    let identity = identity::claim(&place.join(""), me).map_err(in_words("write shim.pid"))?;
+    let launch = Launch::read(&place.join("")).map_err(in_words("read launch.json"))?;
     platform::adopt_orphans().map_err(in_words("adopt orphans"))?;
     let listener = listen(&place).map_err(in_words("bind shim.sock"))?;
-    let create = |name: &'static str| towline_files::create_new(&place.file(name)).map_err(in_words(name));
+    let create = |name: &'static str| towline_files::create_new(&place.join(name)).map_err(in_words(name));
     let [stdin_log, index] = [create(files::STDIN)?, create(files::INDEX)?];
     let [stdout_log, stderr_log] = [create(Stream::Stdout.file_name())?, create(Stream::Stderr.file_name())?];
     // Before the program starts, which may be quick to turn against us.
@@ -75,6 +75,17 @@ pub(super) fn prepare(dir: &Path) -> io::Result<Prepared> {
         stderr_log,
         index,
     })
+}
+
+/// The run's directory. On Linux it is not the current one: what is supervised could read that. The way through a descriptor is
+/// short, too, which paths of sockets must be.
+fn enter(dir: &Path) -> io::Result<HeldDirectory> {
+    std::env::set_current_dir(dir)?;
+    let held = HeldDirectory::open(Path::new("."))?;
+    if cfg!(target_os = "linux") {
+        std::env::set_current_dir("/")?;
+    }
+    Ok(held)
 }
 
 /// Notifies our starter that the run is under supervision.
@@ -114,19 +125,19 @@ fn take_starter() -> io::Result<Option<UnixStream>> {
 }
 
 /// The socket is for its owner only from its first moment. The mask is put back, because the program inherits it.
-fn listen(place: &Place) -> io::Result<UnixListener> {
+fn listen(place: &HeldDirectory) -> io::Result<UnixListener> {
     let mask = rustix::process::umask(Mode::XUSR | Mode::RWXG | Mode::RWXO);
-    let listener = UnixListener::bind(place.file(files::SOCKET));
+    let listener = UnixListener::bind(place.join(files::SOCKET));
     rustix::process::umask(mask);
     let listener = listener?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
 
-fn redirect_standard_streams(place: &Place) -> io::Result<()> {
+fn redirect_standard_streams(place: &HeldDirectory) -> io::Result<()> {
     let nowhere = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&nowhere)?;
     rustix::stdio::dup2_stdout(&nowhere)?;
-    rustix::stdio::dup2_stderr(&towline_files::append(&place.file(files::SUPERVISOR_LOG))?)?;
+    rustix::stdio::dup2_stderr(&towline_files::append(&place.join(files::SUPERVISOR_LOG))?)?;
     Ok(())
 }

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
+use rustix::process::{Signal, WaitOptions, WaitStatus, kill_process_group, wait};
+use towline_files::HeldDirectory;
 
 use super::ending::Ending;
 use super::finishing::report_failed_start;
 use super::output::{Looked, Output};
 use super::peer::{Peer, PeerId};
-use super::place::Place;
 use super::signals::Signals;
 use super::startup::Prepared;
 use super::stdin::Stdin;
@@ -48,13 +48,6 @@ pub(super) struct LeaderEnd {
     pub(super) at_ms: u64,
 }
 
-/// Whether any process of the tree is left, as far as the kernel reports.
-#[derive(PartialEq, Eq)]
-enum Tree {
-    Alive,
-    Gone,
-}
-
 /// What the loop waited for.
 #[derive(Clone, Copy)]
 enum Source {
@@ -80,7 +73,7 @@ pub(super) struct Supervisor {
     pub(super) index: IndexWriter,
     signals: Signals,
     listener: UnixListener,
-    pub(super) place: Place,
+    pub(super) place: HeldDirectory,
     /// Held as long as anything of the tree may be left.
     pub(super) identity: Option<File>,
     next_peer: u64,
@@ -122,14 +115,15 @@ impl Supervisor {
 
     fn supervise(mut self) -> io::Result<()> {
         loop {
-            self.update_peers();
+            let (lengths, clock) = (self.lengths(), self.clock);
+            self.peers.iter_mut().for_each(|peer| peer.send_lengths(lengths, clock));
             let ready = self.wait_for_something()?;
             let now = Instant::now();
             for (source, flags) in ready {
                 self.on_ready(source, flags, now);
             }
             self.serve_requests(now);
-            if self.reap(now) == Tree::Gone && self.ending.look(now).is_some_and(|tree| tree.is_empty()) {
+            if self.reap_all(now) && self.ending.look(now).is_some_and(|tree| tree.is_empty()) {
                 return self.finish();
             }
             self.keep_time(now);
@@ -142,7 +136,7 @@ impl Supervisor {
     /// What is left of the tree comes to whoever started us, who ends it.
     fn give_up(self) -> io::Error {
         if self.leader_runs()
-            && let Some(group) = i32::try_from(self.leader.pid).ok().and_then(Pid::from_raw)
+            && let Some(group) = platform::raw_pid(self.leader.pid)
         {
             // Not reaped yet, so the number is certain.
             let _ = kill_process_group(group, Signal::KILL);
@@ -190,8 +184,7 @@ impl Supervisor {
         }
         let now = Instant::now();
         let stalled = self.writing_peer().map(|peer| peer.heard_at + WRITE_STALL);
-        let steps =
-            [self.ending.next_step_at(), stalled, self.outputs[0].retry_at(), self.outputs[1].retry_at()];
+        let steps = [self.ending.next_step_at(), stalled, self.outputs[0].retry_at, self.outputs[1].retry_at];
         let nearest = steps.into_iter().flatten().min();
         let mut wait = nearest.map_or(LONGEST_WAIT, |at| at.saturating_duration_since(now)).min(LONGEST_WAIT);
         if let Some(due) = self.index.due_in(self.clock.now_ms()) {
@@ -257,7 +250,7 @@ impl Supervisor {
         let output = &mut self.outputs[stream as usize];
         let looked = output.look(&mut self.buffer, now);
         if let Looked::Read(grown) = looked {
-            let end = output.length();
+            let end = output.length;
             self.note_growth(stream, end - grown, grown);
         }
         looked
@@ -284,7 +277,7 @@ impl Supervisor {
         for stream in Stream::ALL {
             let output = &mut self.outputs[stream as usize];
             let grown = output.retry(now);
-            let end = output.length();
+            let end = output.length;
             self.note_growth(stream, end - grown, grown);
         }
     }
@@ -295,7 +288,7 @@ impl Supervisor {
         if !self.ending.has_begun() && now >= self.deadline {
             self.ending.stop(StopCause::Deadline, now);
         }
-        if !self.ending.has_begun() && self.outputs.iter().any(Output::is_full) {
+        if !self.ending.has_begun() && self.outputs.iter().any(|output| output.is_full) {
             self.ending.stop(StopCause::FileLimit, now);
         }
         if self.outputs[Stream::Stdout as usize].is_closed() {
@@ -327,18 +320,12 @@ impl Supervisor {
     }
 
     pub(super) fn lengths(&self) -> Lengths {
-        Lengths { stdout: self.outputs[0].length(), stderr: self.outputs[1].length() }
+        Lengths { stdout: self.outputs[0].length, stderr: self.outputs[1].length }
     }
 
-    fn update_peers(&mut self) {
-        let lengths = self.lengths();
-        let clock = self.clock;
-        self.peers.iter_mut().for_each(|peer| peer.send_lengths(lengths, clock));
-    }
-
-    /// Reaps whoever has ended. The kernel's word that we have no child left means that the whole tree is gone:
-    /// whatever loses its parent becomes our child.
-    fn reap(&mut self, now: Instant) -> Tree {
+    /// Reaps whoever has ended. Whether the whole tree is gone, by the kernel's word that we have no child left: whatever
+    /// loses its parent becomes our child.
+    fn reap_all(&mut self, now: Instant) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
@@ -346,9 +333,9 @@ impl Supervisor {
                         self.on_leader_exit(status, now);
                     }
                 }
-                Ok(None) => return Tree::Alive,
+                Ok(None) => return false,
                 Err(Errno::INTR) => {}
-                Err(_) => return Tree::Gone,
+                Err(_) => return true,
             }
         }
     }

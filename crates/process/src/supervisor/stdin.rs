@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::log;
 use super::peer::PeerId;
 use super::terminal::Typist;
+use crate::files::is_transient;
 use crate::wire::Outcome;
 
 /// Our end of the program's standard input.
@@ -137,7 +138,7 @@ impl Stdin {
     /// Lets go of a pipe that the program has closed; the next write fails.
     fn unless_broken(&mut self, outcome: io::Result<()>) {
         let Err(error) = outcome else { return };
-        if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
+        if is_transient(&error) {
             return;
         }
         let closed = [Errno::PIPE, Errno::IO].map(|errno| Some(errno.raw_os_error()));

@@ -5,13 +5,13 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use towline_files::{Changes, HeldDirectory, Watch};
+
 use super::output::Origin;
-use super::place::Place;
 use super::stdin::Inlet;
 use super::terminal::{Terminal, Typist};
 use crate::files::Stream;
 use crate::launch::Stdio;
-use crate::platform::GrowthWatch;
 
 /// The ends that the program gets.
 pub(super) struct Theirs {
@@ -32,18 +32,20 @@ pub(super) struct Ours {
 }
 
 /// Makes the streams.
-pub(super) fn connect(stdio: Stdio, place: &Place) -> io::Result<(Theirs, Ours)> {
+pub(super) fn connect(stdio: Stdio, place: &HeldDirectory) -> io::Result<(Theirs, Ours)> {
     match stdio {
         Stdio::Pipes => {
             let (from_stdout, stdout) = io::pipe()?;
             pipes(stdout.into(), Origin::pipe(from_stdout.into())?)
         }
         Stdio::OutputFile => {
-            let path = place.file(Stream::Stdout.file_name());
+            let path = place.join(Stream::Stdout.file_name());
             let log = towline_files::append(&path)?;
             // As a program expects its output to be.
             rustix::io::ioctl_fionbio(&log, false)?;
-            pipes(log.into(), Origin::Log(GrowthWatch::of(&path)?))
+            let watch = Watch::new()?;
+            watch.add(&path, Changes::Writes)?;
+            pipes(log.into(), Origin::Log(watch))
         }
         Stdio::Terminal(size) => terminal(Terminal::open(size)?),
     }

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::calls::{arguments, as_object};
 use super::lawful::lawful;
-use super::{Decode, OnDelta, Posted, Trouble, Words, list_of, no_complaint, parsed, text_of, think};
+use super::{Decode, Draft, OnDelta, Posted, Trouble, list_of, no_complaint, parsed, text_of, think};
 use crate::complaint::Complaint;
-use crate::{Answer, Call, CallResult, Item, ModelMessage, Native, Question, Stop, Usage, WireFormat};
+use crate::{Answer, Call, CallResult, Item, ModelMessage, Native, Question, Stop, WireFormat};
 
 /// The longest answer of Anthropic's format where the question sets no limit: this API wants one. Every model that is
 /// served today can write as much, and a coding agent's answer that is longer is one gone astray.
@@ -86,15 +86,12 @@ fn result_block(result: &CallResult) -> Value {
 /// Reads an answer.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    words: Words,
+    draft: Draft,
     blocks: Vec<Value>,
-    calls: Vec<Call>,
     /// The arguments of the block that is open, as far as they came.
     partial_input: String,
     /// The index of the block that is open.
     open: Option<u64>,
-    usage: Usage,
-    stop: Option<Stop>,
     stopped: bool,
 }
 
@@ -108,7 +105,7 @@ impl Decode for Decoder {
             "content_block_stop" => self.end_block(),
             "message_delta" => {
                 self.count(&event["usage"]);
-                self.stop = stop(&event["delta"]).or(self.stop);
+                self.draft.stop = stop(&event["delta"]).or(self.draft.stop);
             }
             "message_stop" => {
                 self.end_block();
@@ -127,34 +124,34 @@ impl Decode for Decoder {
             self.begin_block(&json!({"content_block": block}), on_delta);
             self.end_block();
         }
-        self.stop = stop(body);
+        self.draft.stop = stop(body);
         self.stopped = true;
         Ok(())
     }
 
     fn is_complete(&self) -> bool {
-        self.stopped && self.stop.is_some()
+        self.stopped && self.draft.stop.is_some()
     }
 
     fn finish(mut self: Box<Self>) -> Option<Answer> {
-        let stop = self.stop.filter(|_| self.stopped)?;
+        if !self.stopped {
+            return None;
+        }
         // An answer that ran into its limit may end in a thought, and as such it is not taken back.
         while self.blocks.pop_if(|block| text_of(block, "type").ends_with("thinking")).is_some() {}
-        let value = Value::Array(self.blocks);
-        let native = Some(Native { format: WireFormat::Anthropic, value });
-        let model_message = ModelMessage { text: self.words.text, calls: self.calls, native };
-        Some(Answer { message: model_message, stop, usage: self.usage })
+        self.draft.finish(WireFormat::Anthropic, Some(Value::Array(self.blocks)))
     }
 }
 
 impl Decoder {
     /// Each report counts from the beginning of the answer, and reports only what it knows.
     fn count(&mut self, usage: &Value) {
+        let counted = &mut self.draft.usage;
         let counts = [
-            ("input_tokens", &mut self.usage.input),
-            ("output_tokens", &mut self.usage.output),
-            ("cache_read_input_tokens", &mut self.usage.cache_read),
-            ("cache_creation_input_tokens", &mut self.usage.cache_write),
+            ("input_tokens", &mut counted.input),
+            ("output_tokens", &mut counted.output),
+            ("cache_read_input_tokens", &mut counted.cache_read),
+            ("cache_creation_input_tokens", &mut counted.cache_write),
         ];
         for (field, count) in counts {
             *count = usage[field].as_u64().unwrap_or(*count);
@@ -166,8 +163,8 @@ impl Decoder {
         let block = event["content_block"].clone();
         match text_of(&block, "type") {
             "text" => {
-                self.words.begin_piece();
-                self.words.add(text_of(&block, "text"), on_delta);
+                self.draft.begin_piece();
+                self.draft.add(text_of(&block, "text"), on_delta);
             }
             "thinking" => think(text_of(&block, "thinking"), on_delta),
             _ => {}
@@ -183,7 +180,7 @@ impl Decoder {
         match text_of(delta, "type") {
             "text_delta" => {
                 append(block, "text", text_of(delta, "text"));
-                self.words.add(text_of(delta, "text"), on_delta);
+                self.draft.add(text_of(delta, "text"), on_delta);
             }
             "thinking_delta" => {
                 append(block, "thinking", text_of(delta, "thinking"));
@@ -207,7 +204,7 @@ impl Decoder {
             let input = if input.is_null() { json!({}) } else { input };
             if kind == "tool_use" {
                 let [id, name] = ["id", "name"].map(|field| text_of(block, field).to_owned());
-                self.calls.push(Call { id, name, input: input.clone() });
+                self.draft.calls.push(Call { id, name, input: input.clone() });
             }
             block["input"] = as_object(&input);
         }

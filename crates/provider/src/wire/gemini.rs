@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::calls::{CallIds, as_object};
 use super::lawful::lawful;
-use super::{Decode, OnDelta, Posted, Trouble, Words, list_of, no_complaint, parsed, text_of, think};
+use super::{Decode, Draft, OnDelta, Posted, Trouble, list_of, no_complaint, parsed, text_of, think};
 use crate::{Answer, Call, CallResult, Item, ModelMessage, Native, Question, Stop, Usage, WireFormat};
 
 const SIGNATURE: &str = "thoughtSignature";
@@ -89,11 +89,8 @@ fn response_part(result: &CallResult, unknown: &HashSet<String>) -> Value {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     ids: CallIds,
-    words: Words,
+    draft: Draft,
     parts: Vec<Value>,
-    calls: Vec<Call>,
-    usage: Usage,
-    stop: Option<Stop>,
 }
 
 impl Decode for Decoder {
@@ -110,14 +107,11 @@ impl Decode for Decoder {
     }
 
     fn is_complete(&self) -> bool {
-        self.stop.is_some()
+        self.draft.stop.is_some()
     }
 
     fn finish(self: Box<Self>) -> Option<Answer> {
-        let stop = self.stop?;
-        let native = Some(Native { format: WireFormat::Gemini, value: Value::Array(self.parts) });
-        let model_message = ModelMessage { text: self.words.text, calls: self.calls, native };
-        Some(Answer { message: model_message, stop, usage: self.usage })
+        self.draft.finish(WireFormat::Gemini, Some(Value::Array(self.parts)))
     }
 }
 
@@ -130,17 +124,17 @@ impl Decoder {
     fn chunk(&mut self, chunk: &Value, on_delta: OnDelta<'_>) -> Result<(), Trouble> {
         no_complaint(chunk)?;
         if chunk["usageMetadata"].is_object() {
-            self.usage = usage(&chunk["usageMetadata"]);
+            self.draft.usage = usage(&chunk["usageMetadata"]);
         }
         if chunk["promptFeedback"]["blockReason"].is_string() {
-            self.stop = Some(Stop::Refused);
+            self.draft.stop = Some(Stop::Refused);
         }
         let Some(candidate) = list_of(chunk, "candidates").first() else { return Ok(()) };
         for part in list_of(&candidate["content"], "parts") {
             self.part(part, on_delta);
         }
         if let Some(reason) = candidate["finishReason"].as_str() {
-            self.stop = Some(stop(reason, candidate)?);
+            self.draft.stop = Some(stop(reason, candidate)?);
         }
         Ok(())
     }
@@ -150,14 +144,14 @@ impl Decoder {
         if part["thought"] == true {
             think(text, on_delta);
         } else {
-            self.words.add(text, on_delta);
+            self.draft.add(text, on_delta);
         }
         let call = &part["functionCall"];
         if call.is_object() {
             let id = self.ids.settle(text_of(call, "id"));
             let input = if call["args"].is_null() { json!({}) } else { call["args"].clone() };
             let input = if input.is_object() { input } else { Value::String(input.to_string()) };
-            self.calls.push(Call { id, name: text_of(call, "name").to_owned(), input });
+            self.draft.calls.push(Call { id, name: text_of(call, "name").to_owned(), input });
         }
         self.keep(part);
     }

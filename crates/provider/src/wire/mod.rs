@@ -15,7 +15,7 @@ mod tests;
 use serde_json::Value;
 
 use crate::complaint::Complaint;
-use crate::{Answer, Delta, Question, WireFormat};
+use crate::{Answer, Call, Delta, ModelMessage, Native, Question, Stop, Usage, WireFormat};
 
 /// What is sent to a provider.
 #[derive(Debug, PartialEq)]
@@ -95,15 +95,19 @@ fn list_of<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value[field].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The words of an answer as they grow, shown at the same time.
+/// An answer as it grows. Its words are shown at the same time.
 #[derive(Debug, Default)]
-struct Words {
+struct Draft {
     text: String,
     /// A new piece begins, to be set apart from earlier text.
     apart: bool,
+    calls: Vec<Call>,
+    usage: Usage,
+    /// Why it ended, once that is known.
+    stop: Option<Stop>,
 }
 
-impl Words {
+impl Draft {
     /// What comes next is a piece of its own.
     fn begin_piece(&mut self) {
         self.apart = !self.text.is_empty() && !self.text.ends_with('\n');
@@ -116,6 +120,13 @@ impl Words {
         let words = if std::mem::take(&mut self.apart) { format!("\n\n{words}") } else { words.to_owned() };
         self.text.push_str(&words);
         on_delta(Delta::Text(words));
+    }
+
+    /// The answer, if it has ended.
+    fn finish(self, format: WireFormat, native: Option<Value>) -> Option<Answer> {
+        let native = native.map(|value| Native { format, value });
+        let message = ModelMessage { text: self.text, calls: self.calls, native };
+        Some(Answer { message, stop: self.stop?, usage: self.usage })
     }
 }
 

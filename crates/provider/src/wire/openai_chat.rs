@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::calls::{CallIds, arguments, as_object};
 use super::lawful::lawful;
-use super::{Decode, OnDelta, Posted, Trouble, Words, list_of, no_complaint, parsed, text_of, think};
+use super::{Decode, Draft, OnDelta, Posted, Trouble, list_of, no_complaint, parsed, text_of, think};
 use crate::{Answer, Call, CallResult, Item, ModelMessage, Native, Question, Stop, Usage, WireFormat};
 
 /// Where servers put thoughts. They want to see them again in the same place.
@@ -94,11 +94,9 @@ pub(super) fn reported_output(result: &CallResult) -> Cow<'_, str> {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     ids: CallIds,
-    words: Words,
+    draft: Draft,
     thoughts: Option<(&'static str, String)>,
     calls: Vec<OpenCall>,
-    usage: Usage,
-    stop: Option<Stop>,
     refused: bool,
     done: bool,
 }
@@ -128,21 +126,20 @@ impl Decode for Decoder {
     }
 
     fn is_complete(&self) -> bool {
-        self.done && self.stop.is_some()
+        self.done && self.draft.stop.is_some()
     }
 
     fn finish(mut self: Box<Self>) -> Option<Answer> {
         // The reason for the stop is the end of the words: not every server puts a mark behind it.
-        let stop = self.stop?;
-        let mut calls = Vec::new();
+        let stop = self.draft.stop?;
         for open in &self.calls {
             let id = self.ids.settle(&open.id);
-            calls.push(Call { id, name: open.name.clone(), input: arguments(&open.arguments) });
+            let call = Call { id, name: open.name.clone(), input: arguments(&open.arguments) };
+            self.draft.calls.push(call);
         }
-        let native = self.native(&calls);
-        let model_message = ModelMessage { text: self.words.text, calls, native };
-        let stop = if self.refused { Stop::Refused } else { stop };
-        Some(Answer { message: model_message, stop, usage: self.usage })
+        self.draft.stop = Some(if self.refused { Stop::Refused } else { stop });
+        let native = self.native();
+        self.draft.finish(WireFormat::OpenaiChat, native)
     }
 }
 
@@ -155,12 +152,12 @@ impl Decoder {
     fn chunk(&mut self, chunk: &Value, message: &str, on_delta: OnDelta<'_>) -> Result<(), Trouble> {
         no_complaint(chunk)?;
         if chunk["usage"].is_object() {
-            self.usage = usage(&chunk["usage"]);
+            self.draft.usage = usage(&chunk["usage"]);
         }
         let Some(choice) = list_of(chunk, "choices").first() else { return Ok(()) };
         self.message(&choice[message], on_delta);
         if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
-            self.stop = Some(match reason {
+            self.draft.stop = Some(match reason {
                 "length" => Stop::MaxTokens,
                 "content_filter" => Stop::Refused,
                 _ => Stop::Done,
@@ -175,13 +172,13 @@ impl Decoder {
             think(thought, on_delta);
             self.thoughts.get_or_insert_with(|| (place, String::new())).1.push_str(thought);
         }
-        self.words.add(text_of(message, "content"), on_delta);
+        self.draft.add(text_of(message, "content"), on_delta);
         for part in list_of(message, "content") {
-            self.words.add(text_of(part, "text"), on_delta);
+            self.draft.add(text_of(part, "text"), on_delta);
         }
         let refusal = text_of(message, "refusal");
         self.refused |= !refusal.is_empty();
-        self.words.add(refusal, on_delta);
+        self.draft.add(refusal, on_delta);
         for call in list_of(message, "tool_calls") {
             self.call(call);
         }
@@ -218,11 +215,11 @@ impl Decoder {
     }
 
     /// What the server wants to see again, where that is more than words and calls.
-    fn native(&self, calls: &[Call]) -> Option<Native> {
+    fn native(&self) -> Option<Value> {
         if self.thoughts.is_none() && self.calls.iter().all(|call| call.extra.is_none()) {
             return None;
         }
-        let mut message = message_of(&self.words.text, calls);
+        let mut message = message_of(&self.draft.text, &self.draft.calls);
         if let Some((place, thoughts)) = &self.thoughts {
             message[*place] = json!(thoughts);
         }
@@ -231,7 +228,7 @@ impl Decoder {
                 message["tool_calls"][place][EXTRA] = extra.clone();
             }
         }
-        Some(Native { format: WireFormat::OpenaiChat, value: message })
+        Some(message)
     }
 }
 

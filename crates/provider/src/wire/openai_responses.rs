@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::calls::{arguments, as_object};
 use super::lawful::lawful;
-use super::{Decode, OnDelta, Posted, Trouble, Words, list_of, no_complaint, parsed, text_of, think};
+use super::{Decode, Draft, OnDelta, Posted, Trouble, list_of, no_complaint, parsed, text_of, think};
 use crate::complaint::Complaint;
 use crate::{Answer, Call, CallResult, Item, ModelMessage, Native, Question, Stop, Usage, WireFormat};
 
@@ -82,16 +82,9 @@ fn result_item(result: &CallResult) -> Value {
 /// Reads an answer.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    words: Words,
+    draft: Draft,
     /// Finished items by their place in the output.
     items: BTreeMap<u64, Value>,
-    end: Option<End>,
-}
-
-#[derive(Debug)]
-struct End {
-    stop: Stop,
-    usage: Usage,
 }
 
 impl Decode for Decoder {
@@ -103,8 +96,8 @@ impl Decode for Decoder {
         let event = parsed(data)?;
         let delta = text_of(&event, "delta");
         match text_of(&event, "type") {
-            "response.output_item.added" if event["item"]["type"] == "message" => self.words.begin_piece(),
-            "response.output_text.delta" | "response.refusal.delta" => self.words.add(delta, on_delta),
+            "response.output_item.added" if event["item"]["type"] == "message" => self.draft.begin_piece(),
+            "response.output_text.delta" | "response.refusal.delta" => self.draft.add(delta, on_delta),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 think(delta, on_delta);
             }
@@ -131,19 +124,16 @@ impl Decode for Decoder {
     }
 
     fn is_complete(&self) -> bool {
-        self.end.is_some()
+        self.draft.stop.is_some()
     }
 
-    fn finish(self: Box<Self>) -> Option<Answer> {
-        let end = self.end?;
+    fn finish(mut self: Box<Self>) -> Option<Answer> {
         let items: Vec<Value> = self.items.into_values().collect();
-        let calls = items.iter().filter(|item| item["type"] == "function_call").map(call).collect();
+        self.draft.calls = items.iter().filter(|item| item["type"] == "function_call").map(call).collect();
         let mut replayable: Vec<Value> = items.iter().filter_map(replayed).collect();
         // A thought is only taken back together with what came of it.
         while replayable.pop_if(|item| item["type"] == "reasoning").is_some() {}
-        let native = Some(Native { format: WireFormat::OpenaiResponses, value: Value::Array(replayable) });
-        let model_message = ModelMessage { text: self.words.text, calls, native };
-        Some(Answer { message: model_message, stop: end.stop, usage: end.usage })
+        self.draft.finish(WireFormat::OpenaiResponses, Some(Value::Array(replayable)))
     }
 }
 
@@ -153,17 +143,18 @@ impl Decoder {
         if self.items.is_empty() {
             self.items = (0..).zip(list_of(response, "output").iter().cloned()).collect();
         }
-        if self.words.text.is_empty() {
+        if self.draft.text.is_empty() {
             let messages = self.items.values().filter(|item| item["type"] == "message");
             for message in messages {
-                self.words.begin_piece();
+                self.draft.begin_piece();
                 for part in list_of(message, "content") {
-                    self.words.add(text_of(part, "text"), on_delta);
-                    self.words.add(text_of(part, "refusal"), on_delta);
+                    self.draft.add(text_of(part, "text"), on_delta);
+                    self.draft.add(text_of(part, "refusal"), on_delta);
                 }
             }
         }
-        self.end = Some(End { stop: self.stop(response), usage: usage(&response["usage"]) });
+        self.draft.stop = Some(self.stop(response));
+        self.draft.usage = usage(&response["usage"]);
     }
 
     fn stop(&self, response: &Value) -> Stop {

@@ -37,6 +37,25 @@ pub async fn a_goal_is_created_once(place: &dyn Place) {
     assert_eq!(everything(&*store, first.id).await, before);
 }
 
+/// Several goals are created together, or none of them is.
+pub async fn goals_are_created_together_or_not_at_all(place: &dyn Place) {
+    let store = place.open().await;
+    let third = created(&*store, 3).await;
+    let new = |goal: &Goal| (goal.clone(), GoalState::new(goal), happened(Event::Created, 5));
+    let (first, second) = (goal(1), goal(2));
+    for refused in [&[&first, &second, &third][..], &[&third, &first], &[&first, &second, &first]] {
+        let refused: Vec<_> = refused.iter().map(|goal| new(goal)).collect();
+        let refused = store.create_all(&refused).await;
+        assert!(matches!(refused, Err(StoreError::Exists(_))), "{refused:?}");
+        assert_eq!(store.list(&Listing::first(9)).await.expect("a list").len(), 1);
+    }
+    let both = store.create_all(&[new(&first), new(&second)]).await.expect("they are new");
+    for (record, goal) in both.into_iter().zip([&first, &second]) {
+        let events = vec![envelope(goal, 1, happened(Event::Created, 5))];
+        assert_eq!(everything(&*store, goal.id).await, Everything { record, events, pending: vec![] });
+    }
+}
+
 /// Places are given in order, and what is returned is what is stored.
 pub async fn appended_events_get_places_without_gaps(place: &dyn Place) {
     let store = place.open().await;

@@ -10,9 +10,11 @@ mod leases;
 mod ledger;
 mod listing;
 mod outbox;
+mod pool;
 mod reading;
 mod removal;
 pub(crate) mod samples;
+mod server;
 mod values;
 
 use std::sync::Arc;
@@ -26,8 +28,10 @@ pub use leases::*;
 pub use ledger::*;
 pub use listing::*;
 pub use outbox::*;
+pub use pool::*;
 pub use reading::*;
 pub use removal::*;
+pub use server::*;
 pub use values::*;
 
 use crate::Store;
@@ -60,6 +64,7 @@ macro_rules! conformance_tests {
             $place =>
             a_created_goal_is_there_with_its_first_event
             a_goal_is_created_once
+            goals_are_created_together_or_not_at_all
             appended_events_get_places_without_gaps
             an_append_without_events_still_moves_state_and_outbox
             of_appenders_that_expect_the_same_place_one_wins_and_the_others_change_nothing
@@ -100,8 +105,24 @@ macro_rules! conformance_tests {
             what_an_attempt_used_is_counted_once
             what_was_spent_counts_when_it_was_reported
             what_was_spent_is_summed_up_over_all_goals
+            what_was_spent_in_a_time_is_what_was_reported_in_its_quarters
             what_no_agent_reported_is_unknown
+            an_attempt_that_reported_nothing_is_counted_as_unknown
+            what_is_lacking_is_what_no_agent_reported
             accounts_are_as_attempts_last_saw_them
+            an_account_is_as_it_was_set
+            what_was_spent_is_summed_up_by_agent_model_and_goal
+            the_usual_cost_of_an_agent_is_the_median_of_its_last_attempts
+            the_queue_is_in_the_order_of_ranks
+            goals_that_could_start_are_read_in_pages
+            a_pool_has_the_first_goals_of_each_lane
+            a_pool_has_the_goals_that_hold_a_slot
+            a_goal_waits_for_its_prerequisites
+            prerequisites_count_whenever_a_goal_is_queued
+            the_next_wake_is_that_of_the_first_goal_that_nobody_holds
+            notifications_wait_until_they_are_settled
+            the_first_reply_to_a_request_holds
+            of_requests_with_the_same_key_one_is_first
         }
     };
     ($place:expr => $($case:ident)+) => {

@@ -1,13 +1,13 @@
 //! Goals, states and events to write, and short ways to do so.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::json;
 use towline_core::{
-    AgentName, Ask, Attempt, AttemptId, AttemptNo, BaselineMode, Budget, Check, CheckKind, Commit, Effect,
-    Envelope, Event, Generation, Goal, GoalId, GoalState, Launch, ModelChoice, Origin, Question, QuestionNo,
-    Seq, SessionBinding, SessionId, SessionPlan, Source, WorkspaceMode, WorkspaceSpec,
+    AgentName, Ask, Attempt, AttemptId, AttemptNo, Budget, Check, CheckKind, Effect, Envelope, Event,
+    Generation, Goal, GoalId, GoalState, Launch, ModelChoice, Question, QuestionNo, Seq, SessionBinding,
+    SessionId, SessionPlan, Source,
 };
 
 use crate::{Append, GoalRecord, Lease, PendingEffect, Store, WorkerName};
@@ -23,43 +23,17 @@ pub(crate) fn goal_id(number: u64) -> GoalId {
 
 /// A plain goal, created at second `number`.
 pub(crate) fn goal(number: u64) -> Goal {
-    Goal {
-        id: goal_id(number),
-        title: format!("goal {number}"),
-        prompt: "make it so".to_owned(),
-        checks: vec![Check {
-            name: "tests".to_owned(),
-            kind: CheckKind::Command { run: "true".to_owned(), stdout: None },
-            timeout: Duration::from_secs(60),
-        }],
-        budget: Budget::default(),
-        agents: vec![AgentName::new("scripted")],
-        model: None,
-        agent_settings: BTreeMap::new(),
-        protect: Vec::new(),
-        unprotect: Vec::new(),
-        workspace: WorkspaceSpec {
-            repository: "repository".to_owned(),
-            mode: WorkspaceMode::Clone,
-            base: Commit::new("0000000000000000000000000000000000000000"),
-            setup: Vec::new(),
-            copy: Vec::new(),
-            generated: Vec::new(),
-            pass_env: Vec::new(),
-            warm: Vec::new(),
-            confirm: towline_core::Confirm::Clean,
-            git: None,
-        },
-        briefing: true,
-        baseline: BaselineMode::Auto,
-        sessions: BTreeMap::new(),
-        accounts: BTreeMap::new(),
-        continues: None,
-        labels: Vec::new(),
-        metadata: BTreeMap::new(),
-        origin: Origin { channel: "cli".to_owned(), thread: None, by: None },
-        created_at: at(i64::try_from(number).expect("a small number")),
-    }
+    let kind = CheckKind::Command { run: "true".to_owned(), stdout: None };
+    let check = Check { name: "tests".to_owned(), kind, timeout: Duration::from_secs(60) };
+    let created_at = at(i64::try_from(number).expect("a small number"));
+    let stored = json!({
+        "id": goal_id(number), "title": format!("goal {number}"), "prompt": "make it so", "checks": [check],
+        "budget": Budget::default(), "agents": ["scripted"], "model": null, "protect": [],
+        "workspace": {"repository": "repository", "base": "0".repeat(40), "setup": [], "copy": []},
+        "briefing": true, "baseline": "auto", "labels": [], "metadata": {},
+        "origin": {"channel": "cli", "thread": null, "by": null}, "created_at": created_at,
+    });
+    serde_json::from_value(stored).expect("a goal")
 }
 
 pub(crate) fn happened(event: Event, second: i64) -> Envelope {
@@ -148,6 +122,7 @@ pub(crate) async fn created(store: &dyn Store, number: u64) -> Goal {
 /// An append of these events that leaves the state of a new goal as it is.
 pub(crate) fn append(goal: &Goal, generation: Generation, expected: Seq, events: Vec<Envelope>) -> Append {
     Append {
+        notifies: false,
         goal: goal.id,
         generation,
         expected,

@@ -4,7 +4,7 @@
 //! Appends of agent events are frequent and mostly change none, so each looks at one row and writes only what differs.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use towline_core::{Attempt, Generation, GoalState, SessionBinding};
+use towline_core::{Attempt, Generation, GoalId, GoalState, SessionBinding};
 
 use super::failure::Failure;
 use super::lists::{Standing, short};
@@ -17,17 +17,17 @@ pub(super) struct SummaryRow {
     phase: &'static str,
     settled: bool,
     asks: bool,
-    wake_at: Option<String>,
+    wakes_at: Option<String>,
     standing: String,
 }
 
 impl SummaryRow {
-    pub(super) fn new(state: &GoalState) -> Result<Self, Failure> {
+    pub(super) fn new(goal: GoalId, state: &GoalState) -> Result<Self, Failure> {
         Ok(Self {
             phase: state.phase.name(),
             settled: state.phase.is_settled(),
             asks: asks(state),
-            wake_at: state.phase.until().map(time_to_text),
+            wakes_at: state.wakes_at(goal).map(time_to_text),
             standing: to_json("the goal's summary", &Standing::of(state))?,
         })
     }
@@ -37,7 +37,7 @@ impl SummaryRow {
         connection
             .prepare_cached(
                 "INSERT INTO summaries
-                     (goal, short, repository, created_at, phase, settled, asks, wake_at, about, standing)
+                     (goal, short, repository, created_at, phase, settled, asks, wakes_at, about, standing)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?
             .execute(params![
@@ -48,7 +48,7 @@ impl SummaryRow {
                 self.phase,
                 self.settled,
                 self.asks,
-                self.wake_at,
+                self.wakes_at,
                 goal.about,
                 self.standing,
             ])?;
@@ -59,10 +59,10 @@ impl SummaryRow {
     pub(super) fn follow(&self, connection: &Connection, id: &str) -> Result<(), Failure> {
         connection
             .prepare_cached(
-                "UPDATE summaries SET phase = ?2, settled = ?3, asks = ?4, wake_at = ?5, standing = ?6
-                 WHERE goal = ?1 AND standing IS NOT ?6",
+                "UPDATE summaries SET phase = ?2, settled = ?3, asks = ?4, wakes_at = ?5, standing = ?6
+                 WHERE goal = ?1 AND (standing IS NOT ?6 OR wakes_at IS NOT ?5)",
             )?
-            .execute(params![id, self.phase, self.settled, self.asks, self.wake_at, self.standing])?;
+            .execute(params![id, self.phase, self.settled, self.asks, self.wakes_at, self.standing])?;
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::failure::{self, explain};
-use super::{schema, upgrade};
+use super::{pool, schema, upgrade};
 use crate::{StoreError, UpgradeGuard};
 
 /// How long to wait for another process that writes.
@@ -53,6 +53,7 @@ pub(super) fn open_existing(path: &Path, guard: &Arc<dyn UpgradeGuard>) -> Resul
         Some(_) => upgrade::run(path, &mut writer, guard)?,
         None => schema::bring_up_to_date(&shown, &mut writer)?,
     }
+    pool::place_upgraded(&mut writer).map_err(|failure| failure.explained(&shown))?;
     let readers = (0..READERS).map(|_| reader(path)).collect::<Result<_, _>>().map_err(explained)?;
     Ok(Connections { writer, readers })
 }
@@ -98,7 +99,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
-    connection.set_prepared_statement_cache_capacity(32);
+    connection.set_prepared_statement_cache_capacity(64);
     // Every transition must survive a power failure: with NORMAL, the last ones may not.
     connection.pragma_update(None, "synchronous", "FULL")?;
     // On macOS, an ordinary sync leaves data in the drive's cache.
@@ -106,6 +107,8 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "foreign_keys", "ON")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(()))?;
+    // What a statement may have to undo would be a new file in the system's temporary directory, for nearly every append.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)
 }
 
@@ -136,4 +139,23 @@ fn use_log(connection: &Connection) -> rusqlite::Result<()> {
 
 fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_statement_needs_a_file_in_the_temporary_directory() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let path = dir.path().join("towline.db");
+        std::fs::write(&path, "").expect("an empty database");
+        let in_memory = 2;
+        for connection in [connect(&path), reader(&path)] {
+            let connection = connection.expect("a connection");
+            let store: i64 =
+                connection.query_row("PRAGMA temp_store", [], |row| row.get(0)).expect("a setting");
+            assert_eq!(store, in_memory);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The handle that others hold.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,18 +8,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rusqlite::Connection;
-use towline_core::{Account, Envelope, Goal, GoalId, GoalState, PoolSeq, Seq};
+use towline_core::{Account, AgentName, Envelope, Goal, GoalId, GoalState, MicroUsd, PoolGoal, PoolSeq, Seq};
 
 use super::failure::Failure;
 use super::parts::Written;
 use super::readers::Readers;
 use super::writer::Writer;
 use super::writes::{Creation, Transition};
-use super::{baselines, connection, ledger, lists, reads, writes};
+use super::{baselines, connection, ledger, lists, notices, pool, reads, replies, writes};
 use crate::upgrade::Unguarded;
 use crate::{
-    Append, Appended, GoalRecord, Lease, Listed, Listing, PendingEffect, SpendQuery, Spending, Store,
-    StoreError, StoredBaseline, UpgradeGuard, WorkerName,
+    Append, Appended, GoalRecord, Lease, Listed, Listing, NoticeId, NoticeOutcome, PendingEffect,
+    PendingNotice, PoolView, QueuedGoal, SpendBy, Spending, SpentByProject, Store, StoreError,
+    StoredBaseline, StoredReply, Unmet, UpgradeGuard, WorkerName,
 };
 
 /// Goals in one SQLite file. Clones share it; several processes may have it open at once.
@@ -101,16 +103,13 @@ impl fmt::Debug for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn create(
-        &self,
-        goal: &Goal,
-        state: &GoalState,
-        created: Envelope,
-    ) -> Result<GoalRecord, StoreError> {
-        let creation = Creation::new(goal, state, &created).map_err(|failure| self.explained(failure))?;
-        self.write(move |connection| creation.write(connection)).await?;
-        let (goal, state) = (goal.clone(), state.clone());
-        Ok(GoalRecord { goal, state, last_seq: Seq(1), lease: None, updated_at: created.at })
+    async fn create_all(&self, goals: &[(Goal, GoalState, Envelope)]) -> Result<Vec<GoalRecord>, StoreError> {
+        let creations = goals.iter().map(|(goal, state, created)| Creation::new(goal, state, created));
+        let creations: Vec<Creation> =
+            creations.collect::<Result<_, _>>().map_err(|failure| self.explained(failure))?;
+        self.write(move |connection| creations.iter().try_for_each(|creation| creation.write(connection)))
+            .await?;
+        Ok(goals.iter().map(GoalRecord::created).collect())
     }
 
     async fn load(&self, goal: GoalId) -> Result<GoalRecord, StoreError> {
@@ -152,13 +151,81 @@ impl Store for SqliteStore {
         self.read(move |connection| reads::events_since(connection, after, limit)).await
     }
 
+    async fn last_place(&self) -> Result<PoolSeq, StoreError> {
+        self.read(reads::last_place).await
+    }
+
     async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
         self.read(ledger::accounts).await
     }
 
-    async fn spending(&self, query: &SpendQuery) -> Result<Vec<Spending>, StoreError> {
-        let query = query.clone();
-        self.read(move |connection| ledger::spending(connection, &query)).await
+    async fn set_account(&self, account: &Account) -> Result<(), StoreError> {
+        let account = account.clone();
+        self.write(move |connection| ledger::set_account(connection, &account)).await
+    }
+
+    async fn usual_costs(&self) -> Result<BTreeMap<AgentName, MicroUsd>, StoreError> {
+        self.read(ledger::usual_costs).await
+    }
+
+    async fn pool(&self, most: usize) -> Result<PoolView, StoreError> {
+        self.read(move |connection| pool::view(connection, most)).await
+    }
+
+    async fn ready(&self, after: (Timestamp, GoalId), limit: usize) -> Result<Vec<PoolGoal>, StoreError> {
+        self.read(move |connection| pool::ready(connection, Some(after), limit)).await
+    }
+
+    async fn queue(
+        &self,
+        after: Option<(Timestamp, GoalId)>,
+        limit: usize,
+    ) -> Result<Vec<QueuedGoal>, StoreError> {
+        self.read(move |connection| pool::queue(connection, after, limit)).await
+    }
+
+    async fn unmet(&self, goal: GoalId) -> Result<Vec<Unmet>, StoreError> {
+        self.read_of(goal, move |connection| pool::unmet(connection, goal)).await
+    }
+
+    async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(pool::next_wake).await
+    }
+
+    async fn settled(&self) -> Result<(), StoreError> {
+        // Whoever writes has the lock until its work can be read. A transaction without work writes nothing.
+        self.write(|_| Ok(())).await
+    }
+
+    async fn notices(&self, now: Timestamp, limit: usize) -> Result<Vec<PendingNotice>, StoreError> {
+        self.read(move |connection| notices::due(connection, now, limit)).await
+    }
+
+    async fn settle_notice(&self, notice: NoticeId, outcome: NoticeOutcome) -> Result<(), StoreError> {
+        self.write(move |connection| notices::settle(connection, notice, outcome)).await
+    }
+
+    async fn begin_reply(
+        &self,
+        key: &str,
+        reply: &StoredReply,
+        since: Timestamp,
+    ) -> Result<Option<StoredReply>, StoreError> {
+        let (key, reply) = (key.to_owned(), reply.clone());
+        self.write(move |connection| replies::begin(connection, &key, &reply, since)).await
+    }
+
+    async fn finish_reply(&self, key: &str, reply: Option<&StoredReply>) -> Result<(), StoreError> {
+        let (key, reply) = (key.to_owned(), reply.cloned());
+        self.write(move |connection| replies::finish(connection, &key, reply.as_ref())).await
+    }
+
+    async fn spending(&self, since: Timestamp, by: SpendBy) -> Result<Vec<Spending>, StoreError> {
+        self.read(move |connection| ledger::spending(connection, since, by)).await
+    }
+
+    async fn spent(&self, during: Option<(Timestamp, Timestamp)>) -> Result<SpentByProject, StoreError> {
+        self.read(move |connection| ledger::spent(connection, during)).await
     }
 
     async fn pending(&self, goal: GoalId) -> Result<Vec<PendingEffect>, StoreError> {

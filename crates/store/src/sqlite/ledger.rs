@@ -1,19 +1,55 @@
 //! Spend and the state of accounts, as SQL: written with the state and the events that report it.
 
-use rusqlite::types::Value;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
 use rusqlite::{Connection, Row, params, params_from_iter};
-use towline_core::{Account, AgentName, AttemptNo, Envelope, GoalState};
+use towline_core::{Account, AgentName, Attempt, AttemptNo, Envelope, GoalState, MicroUsd};
 
 use super::failure::{Failure, readable};
 use super::reads::text;
 use super::text::{from_json, time_from_text, time_to_text, to_json};
-use crate::ledger::{AccountReport, Amounts, SpendBy, SpendQuery, Spending, account_reports, quarter};
+use crate::ledger::{
+    AccountReport, Amounts, COSTS_COUNTED, COSTS_LOOKED_AT, SpendBy, Spending, SpentByProject,
+    account_reports, changed_usage, median, quarter,
+};
+
+/// Every agent with an attempt that ended. Each takes one step in the index.
+pub(super) const AGENTS: &str = "WITH RECURSIVE agents (agent) AS (
+        SELECT MIN(agent) FROM attempts WHERE ended_at IS NOT NULL
+        UNION ALL
+        SELECT (SELECT MIN(agent) FROM attempts WHERE ended_at IS NOT NULL AND agent > agents.agent)
+        FROM agents WHERE agent IS NOT NULL
+    )
+    SELECT agent FROM agents WHERE agent IS NOT NULL";
+
+pub(super) const LAST_COSTS: &str = "SELECT (SELECT MAX(CAST(TOTAL(cost) + TOTAL(estimate) AS INTEGER), 0)
+        FROM ledger WHERE ledger.goal = attempts.goal AND ledger.attempt = attempts.n)
+    FROM attempts WHERE agent = ?1 AND ended_at IS NOT NULL ORDER BY ended_at DESC, goal, n LIMIT ?2";
+
+/// Triggers on the ledger write what these two read.
+pub(super) const SPENT_DURING: &str = "SELECT project, CAST(TOTAL(amount) AS INTEGER) FROM spent
+    WHERE quarter >= ?1 AND quarter < ?2 GROUP BY project";
+
+pub(super) const SPENT_IN_ALL: &str = "SELECT project, CAST(amount AS INTEGER) FROM spent WHERE quarter = ''";
+
+/// What earlier rows of an attempt did not know was nothing, if a later one knows all of it.
+const KNOWN_LATER: &str = "UPDATE ledger SET
+        input = IIF(input IS NULL AND ?3, 0, input), output = IIF(output IS NULL AND ?4, 0, output),
+        cache_read = IIF(cache_read IS NULL AND ?5, 0, cache_read),
+        cache_write = IIF(cache_write IS NULL AND ?6, 0, cache_write), cost = IIF(cost IS NULL AND ?7, 0, cost)
+    WHERE goal = ?1 AND attempt = ?2
+        AND (input IS NULL OR output IS NULL OR cache_read IS NULL OR cache_write IS NULL OR cost IS NULL)";
 
 /// The sums of all amounts. Unlike `SUM`, `TOTAL` cannot overflow and takes a value that is no number for nothing.
 fn sums() -> String {
     let sum = |column| format!("CASE WHEN COUNT({column}) THEN CAST(TOTAL({column}) AS INTEGER) END, ");
     let known: String = ["input", "output", "cache_read", "cache_write", "cost"].map(sum).concat();
-    known + "CAST(TOTAL(estimate) AS INTEGER)"
+    // Where no tokens are added, no cost is missing.
+    known
+        + "CAST(TOTAL(estimate) AS INTEGER), COALESCE(MAX(input IS NULL), 0), \
+           COALESCE(MAX(cost IS NULL AND estimate = 0 AND (input IS NULL OR input <> 0 OR output <> 0 \
+               OR COALESCE(cache_read, 0) <> 0 OR COALESCE(cache_write, 0) <> 0)), 0)"
 }
 
 /// What the events of an append report about accounts, put into words before the writer's turn.
@@ -48,8 +84,7 @@ impl AccountRow {
     }
 }
 
-/// Brings the rows of the newest attempt in line with what it used, which `before` may have known already. What earlier
-/// quarters of an hour have is left alone, so that their rows and this one add up to it.
+/// Brings the rows of attempts in line with what they used, which `before` may have known already.
 pub(super) fn follow(
     connection: &Connection,
     goal: &str,
@@ -57,18 +92,25 @@ pub(super) fn follow(
     before: Option<&GoalState>,
     at: &str,
 ) -> Result<(), Failure> {
-    let Some(attempt) = state.last_attempt().filter(|attempt| !attempt.usage.is_empty()) else {
-        return Ok(());
-    };
-    let known = before.and_then(|before| before.attempt(attempt.n));
-    if known.is_some_and(|known| (known.usage, &known.model) == (attempt.usage, &attempt.model)) {
-        return Ok(());
-    }
+    changed_usage(state, before).try_for_each(|attempt| write_usage(connection, goal, attempt, at))
+}
+
+/// What earlier quarters of an hour have is left alone, so that their rows and this one add up to what the attempt used.
+fn write_usage(connection: &Connection, goal: &str, attempt: &Attempt, at: &str) -> Result<(), Failure> {
     let n = attempt.n.get();
     let sql = format!("SELECT {} FROM ledger WHERE goal = ?1 AND attempt = ?2 AND quarter <> ?3", sums());
     let others = connection.prepare_cached(&sql)?.query_row(params![goal, n, at], |row| amounts(row, 0))?;
-    let Amounts { input, output, cache_read, cache_write, cost, estimate } =
-        Amounts::from(attempt.usage) - others;
+    let Amounts { input, output, cache_read, cache_write, cost, estimate, .. } =
+        Amounts::of(attempt) - others;
+    connection.prepare_cached(KNOWN_LATER)?.execute(params![
+        goal,
+        n,
+        input.is_some(),
+        output.is_some(),
+        cache_read.is_some(),
+        cache_write.is_some(),
+        cost.is_some()
+    ])?;
     connection
         .prepare_cached(
             "INSERT INTO ledger
@@ -83,40 +125,57 @@ pub(super) fn follow(
 }
 
 /// The quarter of an hour that an append belongs to, as a column has it.
-pub(super) fn quarter_of(at: jiff::Timestamp) -> String {
+pub(super) fn quarter_of(at: Timestamp) -> String {
     time_to_text(quarter(at))
 }
 
-/// A statement and the values of its placeholders.
-pub(super) fn spend_statement(query: &SpendQuery) -> (String, Vec<Value>) {
+/// A statement that takes the first quarter of an hour.
+pub(super) fn spend_statement(by: SpendBy) -> String {
     // The plus keeps SQLite from reading the whole ledger in the order of its sums.
-    let key = match query.by {
+    let key = match by {
         SpendBy::Time => "quarter",
         SpendBy::Project => "+project",
         SpendBy::Account => "+account",
+        SpendBy::Agent => "agent",
+        SpendBy::Model => "COALESCE(model, '')",
+        SpendBy::Goal => "+goal",
     };
-    let mut values: Vec<Value> = vec![quarter_of(query.from).into(), time_to_text(query.until).into()];
-    let mut conditions = "quarter >= ?1 AND quarter < ?2".to_owned();
-    for (column, wanted) in [("project", &query.project), ("account", &query.account)] {
-        if let Some(wanted) = wanted {
-            values.push(wanted.clone().into());
-            conditions += &format!(" AND {column} = ?{}", values.len());
-        }
-    }
-    (format!("SELECT {key}, {} FROM ledger WHERE {conditions} GROUP BY 1 ORDER BY 1", sums()), values)
+    format!("SELECT {key}, {} FROM ledger WHERE quarter >= ?1 GROUP BY 1 ORDER BY 1", sums())
 }
 
-pub(super) fn spending(connection: &Connection, query: &SpendQuery) -> Result<Vec<Spending>, Failure> {
-    let (sql, values) = spend_statement(query);
-    let mut statement = connection.prepare_cached(&sql)?;
-    let sums = statement.query_map(params_from_iter(values), |row| {
-        let key = String::from_utf8_lossy(row.get_ref(0)?.as_bytes()?).into_owned();
-        Ok(Spending { key, amounts: amounts(row, 1)? })
+pub(super) fn spending(
+    connection: &Connection,
+    since: Timestamp,
+    by: SpendBy,
+) -> Result<Vec<Spending>, Failure> {
+    let mut statement = connection.prepare_cached(&spend_statement(by))?;
+    let sums = statement.query_map([quarter_of(since)], |row| {
+        Ok(Spending { key: lossy_text(row, 0)?, amounts: amounts(row, 1)? })
     })?;
     Ok(sums.collect::<Result<_, _>>()?)
 }
 
-/// The amounts in the six columns from `first` on.
+pub(super) fn spent(
+    connection: &Connection,
+    during: Option<(Timestamp, Timestamp)>,
+) -> Result<SpentByProject, Failure> {
+    let mut statement =
+        connection.prepare_cached(if during.is_some() { SPENT_DURING } else { SPENT_IN_ALL })?;
+    let times = during.map(|(from, until)| [quarter_of(from), time_to_text(until)]);
+    let mut rows = statement.query(params_from_iter(times.into_iter().flatten()))?;
+    let mut spent = SpentByProject::default();
+    while let Some(row) = rows.next()? {
+        spent.add(lossy_text(row, 0)?, row.get(1)?);
+    }
+    Ok(spent)
+}
+
+/// A text, whatever its bytes are.
+fn lossy_text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes()?).into_owned())
+}
+
+/// The amounts in the eight columns from `first` on.
 fn amounts(row: &Row<'_>, first: usize) -> rusqlite::Result<Amounts> {
     Ok(Amounts {
         input: row.get(first)?,
@@ -125,6 +184,8 @@ fn amounts(row: &Row<'_>, first: usize) -> rusqlite::Result<Amounts> {
         cache_write: row.get(first + 3)?,
         cost: row.get(first + 4)?,
         estimate: row.get(first + 5)?,
+        lacks_tokens: row.get(first + 6)?,
+        lacks_cost: row.get(first + 7)?,
     })
 }
 
@@ -137,6 +198,33 @@ pub(super) fn accounts(connection: &Connection) -> Result<Vec<Account>, Failure>
         accounts.extend(readable(account(row))?);
     }
     Ok(accounts)
+}
+
+pub(super) fn set_account(connection: &Connection, account: &Account) -> Result<(), Failure> {
+    let Account { name, agent, status, updated_at } = account;
+    connection
+        .prepare_cached(
+            "INSERT INTO accounts (name, agent, status, updated_at) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (name) DO UPDATE
+             SET agent = excluded.agent, status = excluded.status, updated_at = excluded.updated_at",
+        )?
+        .execute(params![name, agent.as_str(), to_json("an account", status)?, time_to_text(*updated_at)])?;
+    Ok(())
+}
+
+pub(super) fn usual_costs(connection: &Connection) -> Result<BTreeMap<AgentName, MicroUsd>, Failure> {
+    let mut statement = connection.prepare_cached(AGENTS)?;
+    let mut rows = statement.query([])?;
+    let mut usual = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        if let Some(agent) = readable(text(row, 0))? {
+            let mut last = connection.prepare_cached(LAST_COSTS)?;
+            let costs = last.query_map(params![agent, COSTS_LOOKED_AT], |row| row.get(0))?;
+            let known = costs.filter(|cost| !matches!(cost, Ok(0)));
+            usual.insert(AgentName::new(agent), median(known.take(COSTS_COUNTED).collect::<Result<_, _>>()?));
+        }
+    }
+    Ok(usual)
 }
 
 fn account(row: &Row<'_>) -> Result<Account, Failure> {

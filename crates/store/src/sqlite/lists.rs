@@ -119,7 +119,7 @@ impl Query {
             conditions.push(format!("summaries.settled = {}", query.take(i64::from(settled))));
         }
         if let Some(due) = listing.due {
-            conditions.push(format!("summaries.wake_at <= {}", query.take(time_to_text(due))));
+            conditions.push(format!("summaries.wakes_at <= {}", query.take(time_to_text(due))));
         }
         if listing.held {
             conditions.push("summaries.goal IN (SELECT goal FROM leases)".to_owned());

@@ -2,7 +2,8 @@
 //!
 //! `handle` is what others hold; it turns each method of [`crate::Store`] into a job for the one `writer` thread
 //! or for the `readers`. The statements of a job are in `writes` and `reads`, with `text` between domain
-//! values and columns, `parts` for the rows of a state and `caches` for the tables that repeat part of it; `lists` reads the summaries, and `ledger` has spend and accounts. `connection` opens files,
+//! values and columns, `parts` for the rows of a state and `caches` for the tables that repeat part of it; `lists` reads the summaries, `ledger` has spend and accounts, `pool` who is next, `notices` and `replies` what a server is to deliver and has answered.
+//! `connection` opens files,
 //! `schema` brings them up to date and `upgrade` copies them before, `failure` puts SQLite's errors into our words.
 
 mod baselines;
@@ -12,9 +13,12 @@ mod failure;
 mod handle;
 mod ledger;
 mod lists;
+mod notices;
 mod parts;
+mod pool;
 mod readers;
 mod reads;
+mod replies;
 mod schema;
 #[cfg(test)]
 mod tests;

@@ -47,6 +47,12 @@ pub(super) fn events(
     Ok(events)
 }
 
+/// The place of the newest event of all goals.
+pub(super) fn last_place(connection: &Connection) -> Result<PoolSeq, Failure> {
+    let newest = "SELECT COALESCE(MAX(place), 0) FROM events";
+    Ok(PoolSeq(connection.prepare_cached(newest)?.query_row([], |row| row.get(0))?))
+}
+
 pub(super) fn events_since(
     connection: &Connection,
     after: PoolSeq,
@@ -98,7 +104,7 @@ pub(super) fn lease(connection: &Connection, goal: GoalId) -> Result<Option<Leas
     }
 }
 
-fn must_exist(connection: &Connection, goal: GoalId) -> Result<(), Failure> {
+pub(super) fn must_exist(connection: &Connection, goal: GoalId) -> Result<(), Failure> {
     let found = connection
         .prepare_cached("SELECT 1 FROM goals WHERE id = ?1")?
         .query_row([goal.to_string()], |_| Ok(()))
@@ -120,7 +126,7 @@ fn record(connection: &Connection, goal: GoalId, row: &Row<'_>) -> Result<GoalRe
         updated_at: time_from_text("the time", text(row, 3)?)?,
         lease: lease_at(goal, row, 4)?,
     };
-    Ok(record.with_checks_in_force())
+    Ok(record.with_all_in_force())
 }
 
 /// The lease in the three columns from `first` on.

@@ -14,6 +14,9 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V4__baselines", include_str!("../../migrations/sqlite/V4__baselines.sql")),
     ("V5__ledger", include_str!("../../migrations/sqlite/V5__ledger.sql")),
     ("V6__unknown_usage", include_str!("../../migrations/sqlite/V6__unknown_usage.sql")),
+    ("V7__pool", include_str!("../../migrations/sqlite/V7__pool.sql")),
+    ("V8__ready", include_str!("../../migrations/sqlite/V8__ready.sql")),
+    ("V9__spent", include_str!("../../migrations/sqlite/V9__spent.sql")),
 ];
 
 /// How often another process may get in the way of a migration before that is an error.

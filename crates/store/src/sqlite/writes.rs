@@ -8,15 +8,16 @@ use super::caches::SummaryRow;
 use super::failure::{Failure, readable};
 use super::ledger::AccountRow;
 use super::lists::About;
+use super::notices::NoticeRow;
 use super::parts::{SplitState, Written};
 use super::text::{time_to_text, to_json};
-use super::{caches, ledger, reads};
+use super::{caches, ledger, pool, reads};
 use crate::{Append, Lease, StoreError, WorkerName};
 
 /// A goal that is to be recorded, put into words before the writer's turn.
 pub(super) struct Creation {
-    id: GoalId,
-    goal: GoalRow,
+    goal: Goal,
+    row: GoalRow,
     split: SplitState,
     summary: SummaryRow,
     event: EventRow,
@@ -43,8 +44,9 @@ pub(super) struct Transition {
     effects: Vec<EffectRow>,
     settled: Vec<String>,
     accounts: Vec<AccountRow>,
+    notices: Vec<NoticeRow>,
     quarter: String,
-    at: String,
+    at: Timestamp,
 }
 
 struct EventRow {
@@ -65,9 +67,9 @@ struct EffectRow {
 impl Creation {
     pub(super) fn new(goal: &Goal, state: &GoalState, created: &Envelope) -> Result<Self, Failure> {
         Ok(Self {
-            id: goal.id,
-            goal: GoalRow::new(goal)?,
-            summary: SummaryRow::new(state)?,
+            goal: goal.clone(),
+            row: GoalRow::new(goal)?,
+            summary: SummaryRow::new(goal.id, state)?,
             split: SplitState::new(state.clone())?,
             event: EventRow::new(created)?,
         })
@@ -75,7 +77,7 @@ impl Creation {
 
     /// Writes the goal and the first entry of its log.
     pub(super) fn write(&self, connection: &Connection) -> Result<(), Failure> {
-        let id = self.id.to_string();
+        let id = self.goal.id.to_string();
         let state = &self.split.state;
         // What moves is in other tables: a goal can be long, and this row is written once.
         let inserted = connection
@@ -87,14 +89,14 @@ impl Creation {
             )?
             .execute(params![
                 id,
-                self.goal.title,
-                self.goal.created_at,
+                self.row.title,
+                self.row.created_at,
                 self.event.at,
                 state.phase.name(),
-                self.goal.json,
+                self.row.json,
             ])?;
         if inserted == 0 {
-            return Err(StoreError::Exists(self.id).into());
+            return Err(StoreError::Exists(self.goal.id).into());
         }
         connection
             .prepare_cached(
@@ -103,9 +105,10 @@ impl Creation {
             )?
             .execute(params![id, self.event.at])?;
         self.split.write(connection, &id, None)?;
-        self.summary.insert(connection, &id, &self.goal)?;
+        self.summary.insert(connection, &id, &self.row)?;
         insert_events(connection, &id, Seq(0), std::slice::from_ref(&self.event))?;
-        caches::follow(connection, &id, state)
+        caches::follow(connection, &id, state)?;
+        pool::add(connection, &self.goal, state)
     }
 }
 
@@ -118,12 +121,13 @@ impl Transition {
             expected: append.expected,
             events: append.events.iter().map(EventRow::new).collect::<Result<_, _>>()?,
             accounts: AccountRow::of(&append.events, &append.state)?,
+            notices: NoticeRow::of(&append)?,
             quarter: ledger::quarter_of(append.at),
-            summary: SummaryRow::new(&append.state)?,
+            summary: SummaryRow::new(append.goal, &append.state)?,
             split: SplitState::new(append.state)?,
             effects: append.effects.iter().map(EffectRow::new).collect::<Result<_, _>>()?,
             settled: append.settled,
-            at: time_to_text(append.at),
+            at: append.at,
         };
         Ok((transition, append.events))
     }
@@ -146,7 +150,10 @@ impl Transition {
         caches::follow(connection, &id, &self.split.state)?;
         ledger::follow(connection, &id, &self.split.state, before.as_deref(), &self.quarter)?;
         self.accounts.iter().try_for_each(|account| account.write(connection, &id))?;
-        let revision = self.write_position(connection, &id, last)?;
+        pool::follow(connection, self.goal, &self.split.state, before.as_deref())?;
+        let at = time_to_text(self.at);
+        self.notices.iter().try_for_each(|notice| notice.write(connection, &id, &at))?;
+        let revision = write_position(connection, &id, last, &at)?;
         written.remember(self.goal, revision, &self.split.state);
         Ok(())
     }
@@ -165,17 +172,6 @@ impl Transition {
                 .execute([id])?;
         }
         Ok(())
-    }
-
-    /// Moves the end of the log, and returns the revision that the state has from now on.
-    fn write_position(&self, connection: &Connection, id: &str, last: Seq) -> Result<i64, Failure> {
-        let revision = connection
-            .prepare_cached(
-                "UPDATE positions SET last_seq = ?2, updated_at = ?3, revision = random() WHERE goal = ?1
-                 RETURNING revision",
-            )?
-            .query_row(params![id, last.0, self.at], |row| row.get(0))?;
-        Ok(revision)
     }
 
     fn write_outbox(&self, connection: &Connection, id: &str, last: Seq) -> Result<(), Failure> {
@@ -256,6 +252,17 @@ fn insert_events(connection: &Connection, id: &str, last: Seq, events: &[EventRo
         ])?;
     }
     Ok(last)
+}
+
+/// Moves the end of the log, and returns the revision that the state has from now on.
+fn write_position(connection: &Connection, id: &str, last: Seq, at: &str) -> Result<i64, Failure> {
+    let revision = connection
+        .prepare_cached(
+            "UPDATE positions SET last_seq = ?2, updated_at = ?3, revision = random() WHERE goal = ?1
+             RETURNING revision",
+        )?
+        .query_row(params![id, last.0, at], |row| row.get(0))?;
+    Ok(revision)
 }
 
 /// The newest generation that a lease of the goal has had.
@@ -341,6 +348,7 @@ pub(super) fn renew(connection: &Connection, lease: &Lease, until: Timestamp) ->
 pub(super) fn remove(connection: &Connection, lease: &Lease) -> Result<(), Failure> {
     must_be_newest(connection, lease.goal, lease.generation)?;
     let id = lease.goal.to_string();
+    pool::remove(connection, &id)?;
     // The goal's own row last: the others refer to it.
     for statement in [
         "DELETE FROM events WHERE goal = ?1",
@@ -348,6 +356,7 @@ pub(super) fn remove(connection: &Connection, lease: &Lease) -> Result<(), Failu
         "DELETE FROM leases WHERE goal = ?1",
         "DELETE FROM attempts WHERE goal = ?1",
         "DELETE FROM sessions WHERE goal = ?1",
+        "DELETE FROM notices WHERE goal = ?1",
         "DELETE FROM summaries WHERE goal = ?1
              OR (short = substr(?1, -8) AND goal NOT IN (SELECT id FROM goals))",
         "DELETE FROM parts WHERE goal = ?1",

@@ -43,6 +43,12 @@ pub fn pytest_folder() -> PathBuf {
     folder_with("pytest", "python/bin")
 }
 
+/// The folder with `python3` and the clients of the HTTP interface in it: schemathesis, the official client of MCP and the parser of
+/// Prometheus. It is beside the agent CLIs.
+pub fn clients_folder() -> PathBuf {
+    folder_with("schemathesis", "clients/bin")
+}
+
 /// The folder with `jest` in it, for the beginning of a `PATH`. Its packages are beside the agent CLIs.
 pub fn jest_folder() -> PathBuf {
     folder_with("jest", "jest/node_modules/.bin")

@@ -18,12 +18,12 @@ printf '{"type":"assistant","message":{"con\n'
 printf '[1,2,3]\nnull\n\n'
 exit 0
 "#;
-    write_script(dir, "prints-garbage", body)
+    with_body(dir, "prints-garbage", body)
 }
 
 /// Exits 1 at once, with a line on stderr.
 pub fn exits_at_once(dir: &Path) -> PathBuf {
-    write_script(dir, "exits-at-once", "\necho 'cannot start: no such thing' >&2\nexit 1\n")
+    with_body(dir, "exits-at-once", "\necho 'cannot start: no such thing' >&2\nexit 1\n")
 }
 
 /// Begins a turn and never ends it; ignores INT, TERM and HUP, and so do its grandchildren, which are in sessions
@@ -39,7 +39,7 @@ setsid sh -c 'setsid sleep 600 & n=0; while [ $n -lt 600 ]; do sleep 1; n=$((n +
 assistant 'Working, and not to be stopped.'
 linger
 "#;
-    write_script(dir, "ignores-signals", body)
+    with_body(dir, "ignores-signals", body)
 }
 
 /// Prints 100,000 frames that nobody knows, a line of 8 MB, and 4 MB to stderr, and then a good result, which must
@@ -58,7 +58,7 @@ assistant 'The flood is over.'
 result false null 'The flood is over.'
 while IFS= read -r line; do :; done
 "#;
-    write_script(dir, "floods", body)
+    with_body(dir, "floods", body)
 }
 
 /// Ends well, but a grandchild in its own session keeps stdout and stderr open.
@@ -71,7 +71,7 @@ assistant 'Done, but something still runs.'
 result false null 'Done, but something still runs.'
 exit 0
 "#;
-    write_script(dir, "keeps-stdout-open", body)
+    with_body(dir, "keeps-stdout-open", body)
 }
 
 /// Is killed in the middle of a line.
@@ -82,7 +82,7 @@ init
 printf '{"type":"assistant","message":{"id":"msg_1","type":"mess'
 kill -KILL $$
 "#;
-    write_script(dir, "dies-in-half-a-line", body)
+    with_body(dir, "dies-in-half-a-line", body)
 }
 
 /// Ends with a result whose subtype is success and which is an error all the same (HTTP status 500), exit 1.
@@ -95,7 +95,7 @@ result true 500 'API Error: 500 scripted'
 while IFS= read -r line; do :; done
 exit 1
 "#;
-    write_script(dir, "claims-success-with-error", body)
+    with_body(dir, "claims-success-with-error", body)
 }
 
 /// Writes `done.txt` into its directory and ends its turns well.
@@ -107,13 +107,6 @@ pub fn well_behaved(dir: &Path) -> PathBuf {
 /// the turn, counted per process from 1, as `$turn`, and the prompt's line as `$line`.
 pub fn doing(dir: &Path, commands: &str) -> PathBuf {
     doing_as(dir, "doing", commands)
-}
-
-/// A script with a body of its own. It has the functions of all scripts here: `await_prompt` reads up to the first
-/// user message, `init`, `assistant TEXT` and `result IS_ERROR STATUS TEXT` print frames, with the counts in `$usage`,
-/// `answer_control LINE` replies to a control request, and `linger` waits for ten minutes.
-pub fn with_body(dir: &Path, name: &str, body: &str) -> PathBuf {
-    write_script(dir, name, body)
 }
 
 /// The user messages, one JSON line each, that the scripts of [`well_behaved`] and [`doing`] at this path were sent
@@ -146,17 +139,20 @@ while IFS= read -r line; do
 done
 "#
     );
-    write_script(dir, name, &body)
+    with_body(dir, name, &body)
 }
 
 fn received_log(script: &Path) -> PathBuf {
     script.with_extension("received")
 }
 
-/// Written by a child process: a file that this process has open for writing could leak into the child of
-/// another thread, and starting the script would then fail with "text file busy".
-fn write_script(dir: &Path, name: &str, body: &str) -> PathBuf {
+/// A script with a body of its own. It has the functions of all scripts here: `await_prompt` reads up to the first
+/// user message, `init`, `assistant TEXT` and `result IS_ERROR STATUS TEXT` print frames, with the counts in `$usage`,
+/// `answer_control LINE` replies to a control request, and `linger` waits for ten minutes.
+pub fn with_body(dir: &Path, name: &str, body: &str) -> PathBuf {
     let path = dir.join(name);
+    // Written by a child process: a file that this process has open for writing could leak into the child of
+    // another thread, and starting the script would then fail with "text file busy".
     let mut writer = clean_command("sh")
         .args(["-c", r#"cat > "$1" && chmod 755 "$1""#, "sh"])
         .arg(&path)

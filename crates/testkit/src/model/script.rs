@@ -85,19 +85,14 @@ impl fmt::Debug for Matcher {
 pub struct Rule {
     matcher: Matcher,
     replies: Vec<Reply>,
-    reach: Reach,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
-    TurnsOnly,
-    SideRequestsToo,
+    /// Whether it answers side requests as well as turns.
+    has_side_requests: bool,
 }
 
 impl Rule {
     /// A rule for the turns that match. It needs at least one reply.
     pub fn when(matcher: Matcher) -> Self {
-        Self { matcher, replies: Vec::new(), reach: Reach::TurnsOnly }
+        Self { matcher, replies: Vec::new(), has_side_requests: false }
     }
 
     /// A rule for every turn.
@@ -118,12 +113,12 @@ impl Rule {
 
     /// Lets the rule answer side requests as well, such as those for a title.
     pub fn also_side_requests(mut self) -> Self {
-        self.reach = Reach::SideRequestsToo;
+        self.has_side_requests = true;
         self
     }
 
     fn wants(&self, request: &Request) -> bool {
-        (self.reach == Reach::SideRequestsToo || request.has_tools()) && self.matcher.holds(request)
+        (self.has_side_requests || request.has_tools()) && self.matcher.holds(request)
     }
 }
 

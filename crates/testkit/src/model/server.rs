@@ -8,13 +8,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::serve::ListenerExt;
+use axum::{Json, Router};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -63,22 +63,26 @@ impl ModelServer {
 
     /// All requests so far, in the order of their arrival.
     pub fn requests(&self) -> Vec<Request> {
-        self.shared.requests_that(|_| true)
+        self.shared.lock().log.clone()
     }
 
     /// The requests of real turns so far: messages asked for with tools to call.
     pub fn turns(&self) -> Vec<Request> {
-        self.shared.requests_that(Request::is_turn)
-    }
-
-    /// Waits until `n` requests of any kind have arrived, and returns all.
-    pub fn wait_for_requests(&self, n: usize, timeout: Duration) -> Vec<Request> {
-        self.shared.wait_for(n, timeout, "requests", |_| true)
+        self.shared.lock().turns().cloned().collect()
     }
 
     /// Waits until `n` requests of real turns have arrived, and returns those.
     pub fn wait_for_turns(&self, n: usize, timeout: Duration) -> Vec<Request> {
-        self.shared.wait_for(n, timeout, "turns", Request::is_turn)
+        let missing = |state: &mut PlayState| state.turns().count() < n;
+        let waited = self.shared.grew.wait_timeout_while(self.shared.lock(), timeout, missing);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if missing(&mut state) {
+            let seen: Vec<_> =
+                state.log.iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect();
+            drop(state);
+            panic!("waited {timeout:?} for {n} turns at the scripted model; it got {seen:?}");
+        }
+        state.turns().cloned().collect()
     }
 
     /// The sum of all usage that was sent to clients. A stream that was cut has reported what it got to.
@@ -134,6 +138,12 @@ struct PlayState {
     log_bytes: usize,
 }
 
+impl PlayState {
+    fn turns(&self) -> impl Iterator<Item = &Request> {
+        self.log.iter().filter(|request| request.is_turn())
+    }
+}
+
 impl Shared {
     fn new(script: Script) -> Self {
         let state = PlayState { playing: Playing::new(script), log: Vec::new(), log_bytes: 0 };
@@ -142,10 +152,6 @@ impl Shared {
 
     fn lock(&self) -> MutexGuard<'_, PlayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn requests_that(&self, count: fn(&Request) -> bool) -> Vec<Request> {
-        self.lock().log.iter().filter(|request| count(request)).cloned().collect()
     }
 
     /// Logs a request and returns it as the script is to see it.
@@ -167,7 +173,7 @@ impl Shared {
             reported: Usage::default(),
         };
         if request.has_tools() {
-            request.turn = Some(state.log.iter().filter(|earlier| earlier.is_turn()).count() + 1);
+            request.turn = Some(state.turns().count() + 1);
         }
         state.log_bytes = state.log_bytes.saturating_add(body.len());
         let mut recorded = request.clone();
@@ -195,21 +201,6 @@ impl Shared {
         if let Some(request) = self.lock().log.get_mut(number - 1) {
             request.reported = usage;
         }
-    }
-
-    fn wait_for(&self, n: usize, timeout: Duration, what: &str, count: fn(&Request) -> bool) -> Vec<Request> {
-        let missing = |state: &mut PlayState| state.log.iter().filter(|request| count(request)).count() < n;
-        let (mut state, _) = self
-            .grew
-            .wait_timeout_while(self.lock(), timeout, missing)
-            .unwrap_or_else(PoisonError::into_inner);
-        if missing(&mut state) {
-            let seen: Vec<_> =
-                state.log.iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect();
-            drop(state);
-            panic!("waited {timeout:?} for {n} {what} at the scripted model; it got {seen:?}");
-        }
-        state.log.iter().filter(|request| count(request)).cloned().collect()
     }
 }
 
@@ -245,7 +236,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: axum::extract::Reque
             let asked = format!("{} {}", request.method, request.path);
             refusal(&request, StatusCode::NOT_FOUND, &format!("the scripted model does not serve {asked}"))
         },
-        |known| json_response(StatusCode::OK, &known),
+        |known| Json(known).into_response(),
     )
 }
 
@@ -277,7 +268,7 @@ async fn deliver(
                 return half_of(&wire.whole_message(&message, names), cut.how);
             }
             shared.report(request.number, wire.reportable(message.usage));
-            json_response(StatusCode::OK, &wire.whole_message(&message, names))
+            Json(wire.whole_message(&message, names)).into_response()
         }
     };
     response.headers_mut().extend(reply.headers);
@@ -334,10 +325,8 @@ fn streamed(
     let sending = Sending { shared, number, events, delay };
     let frames =
         futures::stream::unfold(sending, |mut sending| async { Some((sending.next().await?, sending)) });
-    let mut response = Response::new(Body::from_stream(frames));
-    let event_stream = HeaderValue::from_static("text/event-stream; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, event_stream);
-    response
+    let headers = [(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")];
+    (headers, Body::from_stream(frames)).into_response()
 }
 
 impl CutHow {
@@ -352,9 +341,8 @@ fn half_of(body: &Value, how: CutHow) -> Response {
     let text = body.to_string();
     let half = text[..text.floor_char_boundary(text.len() / 2)].to_owned();
     let frames: Vec<io::Result<String>> = [Ok(half)].into_iter().chain(how.failure().map(Err)).collect();
-    let mut response = Response::new(Body::from_stream(futures::stream::iter(frames)));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+    let headers = [(header::CONTENT_TYPE, "application/json")];
+    (headers, Body::from_stream(futures::stream::iter(frames))).into_response()
 }
 
 /// An error that no script asked for.
@@ -371,12 +359,5 @@ fn error(wire: &dyn Wire, error: &ErrorReply, headers: &HeaderMap) -> Response {
             StatusCode::from_u16(wire.overloaded()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE)
         }
     };
-    json_response(status, &wire.error_body(status.as_u16(), error, headers))
-}
-
-fn json_response(status: StatusCode, body: &Value) -> Response {
-    let mut response = Response::new(Body::from(body.to_string()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+    (status, Json(wire.error_body(status.as_u16(), error, headers))).into_response()
 }

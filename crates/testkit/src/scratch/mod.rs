@@ -11,9 +11,7 @@ mod user;
 mod wait;
 
 pub use home::Home;
-pub use processes::{
-    Found, kill_processes_with, process_tree_gone, processes_with, wait_until_process_tree_gone,
-};
+pub use processes::{Found, kill_processes_with, processes_with, wait_until_process_tree_gone};
 pub use programs::{clean_command, supervisor_program, towline_program};
 pub(crate) use programs::{search_path, target_directory};
 pub use project::Project;

@@ -19,12 +19,7 @@ pub struct Found {
     pub command: String,
 }
 
-/// Whether no process but this one holds `marker`, as [`processes_with`] looks for it.
-pub fn process_tree_gone(marker: &str) -> bool {
-    processes_with(marker).is_empty()
-}
-
-/// Waits until [`process_tree_gone`] holds.
+/// Waits until no process but this one holds `marker`, as [`processes_with`] looks for it.
 pub fn wait_until_process_tree_gone(marker: &str, timeout: Duration) {
     let deadline = Instant::now() + timeout;
     let mut left = processes_with(marker);

@@ -50,8 +50,12 @@ impl<'a> GitCommand<'a> {
 
     /// Runs it; anything but exit code 0 is an error.
     pub(crate) fn run(self) -> Result<Vec<u8>, WorkspaceError> {
+        Ok(self.success()?.stdout)
+    }
+
+    fn success(self) -> Result<Output, WorkspaceError> {
         let output = self.output()?;
-        if output.status.success() { Ok(output.stdout) } else { Err(self.failure(&output)) }
+        if output.status.success() { Ok(output) } else { Err(self.failure(&output)) }
     }
 
     /// Runs it for the one line that it prints.
@@ -61,11 +65,7 @@ impl<'a> GitCommand<'a> {
 
     /// Runs it for what it reports beside its output.
     pub(crate) fn report(self) -> Result<String, WorkspaceError> {
-        let output = self.output()?;
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stderr).into_owned());
-        }
-        Err(self.failure(&output))
+        Ok(String::from_utf8_lossy(&self.success()?.stderr).into_owned())
     }
 
     /// Runs it for the one path that it prints.

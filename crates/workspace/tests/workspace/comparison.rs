@@ -8,11 +8,11 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
-use towline_workspace::{Difference, DifferenceKind, Protect, Verification, verification};
+use towline_workspace::{Change, Difference, Protect, Scope, Verification, verification};
 
 use crate::hostile_git::fifo;
 use crate::support::{Project, commit_all, git, git_with_input, strings, write};
-use DifferenceKind::{Added, Changed, Deleted};
+use Change::{Added, Changed, Deleted};
 
 fn protect() -> Protect {
     Protect::of(&strings(&["tests/**", "link", "conftest.py", "lib"]), &[]).unwrap()
@@ -30,7 +30,7 @@ fn project() -> Project {
 }
 
 fn check_out(project: &Project) -> Verification {
-    verification(&project.own(), &project.beside("verify"), &project.head(), &[], &project.root).unwrap()
+    verification(&project.own(), &project.beside("verify"), &project.head(), &[]).unwrap()
 }
 
 fn name(difference: &Difference) -> String {
@@ -38,24 +38,24 @@ fn name(difference: &Difference) -> String {
 }
 
 /// All differences, and those of protected paths, each as path and kind.
-fn found(checkout: &Verification) -> [Vec<(String, DifferenceKind)>; 2] {
+fn found(checkout: &Verification) -> [Vec<(String, Change)>; 2] {
     let known = BTreeSet::new();
     let named = |all: Vec<Difference>| all.iter().map(|one| (name(one), one.kind)).collect();
     [
-        checkout.differences(&protect(), &known).map(named).unwrap(),
-        checkout.protected_differences(&protect(), &known).map(named).unwrap(),
+        checkout.differences(Scope::All, &protect(), &known).map(named).unwrap(),
+        checkout.differences(Scope::Protected, &protect(), &known).map(named).unwrap(),
     ]
 }
 
-fn expected(list: &[(&str, DifferenceKind)]) -> Vec<(String, DifferenceKind)> {
+fn expected(list: &[(&str, Change)]) -> Vec<(String, Change)> {
     list.iter().map(|(path, kind)| ((*path).to_owned(), *kind)).collect()
 }
 
-type Change = fn(&Path);
-type Expected = &'static [(&'static str, DifferenceKind)];
+type Action = fn(&Path);
+type Expected = &'static [(&'static str, Change)];
 
 /// Changes of a checkout, and what they are found as.
-const CHANGES: [(&str, Change, Expected); 14] = [
+const CHANGES: [(&str, Action, Expected); 14] = [
     ("content", |at| write(at, "tests/a.rs", "weakened\n"), &[("tests/a.rs", Changed)]),
     (
         "content of the same size and time",
@@ -162,7 +162,7 @@ fn a_directory_that_became_a_symlink_is_found_although_all_files_are_the_same() 
         fs::rename(checkout.path().join(directory), &moved).unwrap();
         symlink(&moved, checkout.path().join(directory)).unwrap();
         let [all, protected] = found(&checkout);
-        let mut changed: Vec<(String, DifferenceKind)> =
+        let mut changed: Vec<(String, Change)> =
             files.iter().map(|file| ((*file).to_owned(), Changed)).collect();
         changed.insert(0, (directory.to_owned(), Added));
         assert_eq!((&all, &protected), (&changed, &changed), "{directory}");
@@ -193,7 +193,7 @@ fn directories_with_a_path_that_is_too_long_are_a_difference_and_no_error() {
     }
     let added = expected(&[(&format!("src/{name}/"), Added)]);
     assert_eq!(found(&checkout), [added.clone(), added]);
-    let added = checkout.differences(&protect(), &BTreeSet::new()).unwrap();
+    let added = checkout.differences(Scope::All, &protect(), &BTreeSet::new()).unwrap();
     assert_eq!(checkout.remove_added(added).unwrap(), []);
     assert_eq!(found(&checkout), [expected(&[]), expected(&[])]);
 }
@@ -204,7 +204,7 @@ fn an_added_file_is_removed_whatever_the_bytes_of_its_name() {
     let checkout = check_out(&project);
     fs::write(checkout.path().join(OsStr::from_bytes(b"tests/\xff.py")), "").unwrap();
     assert_eq!(found(&checkout)[1], expected(&[("tests/\u{fffd}.py", Added)]));
-    let added = checkout.protected_differences(&protect(), &BTreeSet::new()).unwrap();
+    let added = checkout.differences(Scope::Protected, &protect(), &BTreeSet::new()).unwrap();
     assert_eq!(checkout.remove_added(added).unwrap(), []);
     assert_eq!(found(&checkout), [expected(&[]), expected(&[])]);
 }
@@ -222,7 +222,7 @@ fn what_a_difference_holds_now_is_named_by_the_id_that_git_would_give() {
     };
     let difference = |path: &str, kind, now| Difference { path: path.into(), kind, now };
     assert_eq!(
-        checkout.differences(&protect(), &BTreeSet::new()).unwrap(),
+        checkout.differences(Scope::All, &protect(), &BTreeSet::new()).unwrap(),
         [
             difference("tests/a.rs", Changed, id("weakened\n")),
             difference("tests/b.rs", Deleted, None),
@@ -240,12 +240,12 @@ fn build_output_and_directories_that_are_known_do_not_count() {
     write(checkout.path(), "tests/__pycache__/a.pyc", "cached\n");
     let named = |known: &[&str]| {
         let known = known.iter().map(|path| path.as_bytes().to_vec()).collect();
-        let all = checkout.differences(&protect, &known).unwrap();
+        let all = checkout.differences(Scope::All, &protect, &known).unwrap();
         all.iter().map(name).collect::<Vec<String>>()
     };
     assert_eq!(named(&[]), ["tests/__pycache__/a.pyc"]);
     assert_eq!(named(&["tests/__pycache__/"]), strings(&[]));
-    let added = checkout.differences(&protect, &BTreeSet::new()).unwrap();
+    let added = checkout.differences(Scope::All, &protect, &BTreeSet::new()).unwrap();
     assert_eq!(checkout.remove_added(added).unwrap(), []);
     assert_eq!(named(&[]), strings(&[]));
 }

@@ -16,7 +16,7 @@ fn workspace(project: &Project, copy: &[&str]) -> Result<Workspace, WorkspaceErr
 
 fn checkout(project: &Project, copy: &[&str]) -> Result<Verification, WorkspaceError> {
     let place = project.beside("verify");
-    verification(&project.own(), &place, &project.head(), &strings(copy), &project.root)
+    verification(&project.own(), &place, &project.head(), &strings(copy))
 }
 
 fn read(directory: &Path, name: &str) -> String {
@@ -175,7 +175,7 @@ fn a_symlink_in_the_candidate_cannot_send_a_copy_out_of_the_checkout() {
     fs::remove_file(project.root.join("conf")).unwrap();
     write(&project.root, "conf/.env", "SECRET=1\n");
     let place = project.beside("verify");
-    match verification(&project.own(), &place, &commit, &strings(&["conf/.env"]), &project.root) {
+    match verification(&project.own(), &place, &commit, &strings(&["conf/.env"])) {
         Err(WorkspaceError::OutsideRoot { path, root, .. }) => {
             assert_eq!((path.as_str(), root), ("conf/.env", place))
         }

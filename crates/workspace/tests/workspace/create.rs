@@ -272,7 +272,7 @@ fn work_side_by_side(project: &Project) {
         let candidate = workspace.candidate(1, &Protect::nothing()).unwrap();
         let place = project.beside(&format!("verify-{goal}"));
         let own = repository.own(&plan.own, &plan.base, &plan.settings).unwrap();
-        let checkout = verification(&own, &place, &candidate.commit, &[], &project.root).unwrap();
+        let checkout = verification(&own, &place, &candidate.commit, &[]).unwrap();
         let seen = fs::read_to_string(checkout.path().join("mine.rs")).unwrap();
         checkout.remove().unwrap();
         seen

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
-use towline_workspace::{DifferenceKind, Protect, verification};
+use towline_workspace::{Change, Protect, Scope, verification};
 
 use crate::hostile_git::{candidate, promptly};
 use crate::support::{Project, git};
@@ -32,13 +32,13 @@ fn a_deep_tree_is_compared_promptly_and_one_change_in_it_is_found() {
     nest(workspace.path(), DEEP);
     git(workspace.path(), ["add", "--all"]);
     let made = candidate(&workspace, "a deep tree");
-    let (own, place, root) = (project.own(), project.beside("v"), project.root.clone());
+    let (own, place) = (project.own(), project.beside("v"));
     let innermost = format!("{}f", "d/".repeat(DEEP));
-    let expected = (DifferenceKind::Changed, innermost.clone().into());
+    let expected = (Change::Changed, innermost.clone().into());
     let found = promptly("the comparison of a deep tree", move || {
-        let checkout = verification(&own, &place, &made.commit, &[], &root).unwrap();
+        let checkout = verification(&own, &place, &made.commit, &[]).unwrap();
         let differences = || {
-            let found = checkout.differences(&Protect::nothing(), &BTreeSet::new()).unwrap();
+            let found = checkout.differences(Scope::All, &Protect::nothing(), &BTreeSet::new()).unwrap();
             found.into_iter().map(|found| (found.kind, found.path)).collect::<Vec<_>>()
         };
         assert_eq!(differences(), []);
@@ -52,14 +52,14 @@ fn a_deep_tree_is_compared_promptly_and_one_change_in_it_is_found() {
 fn a_tree_that_is_deeper_than_a_path_can_be_long_is_reported_by_its_top_and_removed() {
     let project = Project::new();
     let (own, place) = (project.own(), project.beside("v"));
-    let checkout = verification(&own, &place, &project.head(), &[], &project.root).unwrap();
+    let checkout = verification(&own, &place, &project.head(), &[]).unwrap();
     std::fs::create_dir(checkout.path().join("new")).unwrap();
     nest(&checkout.path().join("new"), 5_000);
     promptly("a tree without end", move || {
         let protect = Protect::new(&["new/**/g".to_owned()]).unwrap();
-        let found = checkout.differences(&protect, &BTreeSet::new()).unwrap();
+        let found = checkout.differences(Scope::All, &protect, &BTreeSet::new()).unwrap();
         let found: Vec<_> = found.into_iter().map(|found| (found.kind, found.path)).collect();
-        assert_eq!(found, [(DifferenceKind::Added, "new/".into())]);
+        assert_eq!(found, [(Change::Added, "new/".into())]);
         checkout.remove().unwrap();
         assert!(!place.exists());
     });

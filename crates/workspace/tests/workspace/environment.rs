@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use towline_workspace::{
-    Commit, Consent, Protect, Repository, WorkspaceError, WorkspacePlan, create, verification,
+    Commit, Consent, Protect, Repository, Scope, WorkspaceError, WorkspacePlan, create, verification,
 };
 
 use crate::support::{Project, State, git, names_below, write};
@@ -78,7 +78,7 @@ fn use_everything(project: &Project) {
     let made = workspace.candidate(1, &Protect::nothing()).unwrap();
     workspace.diff().unwrap();
     let place = project.beside("verify");
-    verification(&project.own(), &place, &made.commit, &[], &project.root).unwrap().remove().unwrap();
+    verification(&project.own(), &place, &made.commit, &[]).unwrap().remove().unwrap();
     write(&project.root, "dirty", "x");
     assert_eq!(project.repository().uncommitted().unwrap(), ["dirty"]);
     assert_ne!(project.repository().snapshot_dirty(Consent::WithinBounds).unwrap().base, project.head());
@@ -336,14 +336,15 @@ fn a_directory_that_nobody_can_look_into_is_a_difference() {
         ("src/new", "src/new/.gitattributes", 0o000, "added: src/new/"),
     ];
     for (directory, file, mode, difference) in closed {
-        let checkout = verification(&project.own(), &place, &project.head(), &[], &project.root).unwrap();
+        let checkout = verification(&project.own(), &place, &project.head(), &[]).unwrap();
         write(checkout.path(), file, "planted\n");
         let directory = checkout.path().join(directory);
         fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
         let known = BTreeSet::new();
-        for found in
-            [checkout.differences(&protect, &known), checkout.protected_differences(&protect, &known)]
-        {
+        for found in [
+            checkout.differences(Scope::All, &protect, &known),
+            checkout.differences(Scope::Protected, &protect, &known),
+        ] {
             let found: Vec<String> = found.unwrap().iter().map(ToString::to_string).collect();
             assert_eq!(found, [difference], "{file}");
         }

@@ -60,8 +60,7 @@ fn assert_honest(project: &Project, made: &Candidate, what: &str) {
         ["100644 work\n", "100644 new\n", "100644 assert a\n", "100644 assert b\n"],
         "{what}"
     );
-    let checkout =
-        verification(&project.own(), &project.beside("verify"), &made.commit, &[], &project.root).unwrap();
+    let checkout = verification(&project.own(), &project.beside("verify"), &made.commit, &[]).unwrap();
     for (name, content) in [("src/lib.rs", "work\n"), ("tests/a.rs", "assert a\n")] {
         assert_eq!(fs::read_to_string(checkout.path().join(name)).unwrap(), content, "{what}: {name}");
     }

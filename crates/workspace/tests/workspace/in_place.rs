@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use towline_core::GitSettings;
-use towline_workspace::{
-    Commit, Consent, Protect, Repository, Workspace, WorkspaceError, discard_verification, verification,
-};
+use towline_workspace::{Commit, Consent, Protect, Repository, Workspace, WorkspaceError, verification};
 
 use crate::private_clone::collect_garbage;
 use crate::support::{GOAL, Project, State, expected, files_below, git, names_below, strings, write};
@@ -87,12 +85,10 @@ fn a_folder_without_git_has_a_base_candidates_diffs_and_checkouts_all_the_same()
     let repository = Repository::open_own(&folder.root, &folder.history(), &GitSettings::default()).unwrap();
     assert!(repository.diff(workspace.base(), &candidate.commit).unwrap().contains("+changed"));
     let place = folder.root.parent().unwrap().join("verify");
-    let checkout =
-        verification(&repository, &place, &candidate.commit, &strings(&["out.log"]), &folder.root).unwrap();
+    let checkout = verification(&repository, &place, &candidate.commit, &strings(&["out.log"])).unwrap();
     assert_eq!(names_below(checkout.path()), [".gitignore", "out.log", "src/a", "src/new/c", "tests/t"]);
     assert_eq!(fs::read_to_string(place.join("tests/t")).unwrap(), "whole\n");
-    drop(checkout);
-    discard_verification(&place).unwrap();
+    checkout.remove().unwrap();
     assert!(!place.exists());
 }
 

@@ -5,7 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use towline_workspace::{
-    Commit, MergeRequest, MergeStyle, Protect, Verification, Workspace, WorkspacePlan, create, verification,
+    Commit, MergeRequest, MergeStyle, Protect, Scope, Verification, Workspace, WorkspacePlan, create,
+    verification,
 };
 
 use crate::private_clone::collect_garbage;
@@ -24,7 +25,7 @@ fn work(path: &Path) {
 }
 
 fn check_out(project: &Project, commit: &Commit) -> Verification {
-    verification(&project.own(), &project.beside("verify"), commit, &[], &project.root).unwrap()
+    verification(&project.own(), &project.beside("verify"), commit, &[]).unwrap()
 }
 
 /// From the clone to the merge, with garbage collected wherever it could hurt. `left_out` are files that are in no checkout.
@@ -59,7 +60,7 @@ fn all_the_way(project: &Project, left_out: &[&str]) {
 
 fn checkout_is_whole(project: &Project, workspace: &Workspace, commit: &Commit, left_out: &[&str]) {
     let checkout = check_out(project, commit);
-    assert_eq!(checkout.differences(&Protect::nothing(), &Default::default()).unwrap(), []);
+    assert_eq!(checkout.differences(Scope::All, &Protect::nothing(), &Default::default()).unwrap(), []);
     let place = checkout.path();
     assert_eq!(fs::read_to_string(place.join("src/new.rs")).unwrap(), "new\n");
     assert_eq!(git(place, ["rev-parse", "HEAD"]), commit.as_str());
@@ -178,9 +179,8 @@ fn a_base_whose_files_a_partial_clone_does_not_have_yet() {
         work(workspace.path());
         let made = workspace.candidate(1, &Protect::nothing()).unwrap();
         let own = project.repository().own(&plan.own, &base, &plan.settings).unwrap();
-        let checkout =
-            verification(&own, &project.beside("verify"), &made.commit, &[], &project.root).unwrap();
-        assert_eq!(checkout.differences(&Protect::nothing(), &Default::default()).unwrap(), []);
+        let checkout = verification(&own, &project.beside("verify"), &made.commit, &[]).unwrap();
+        assert_eq!(checkout.differences(Scope::All, &Protect::nothing(), &Default::default()).unwrap(), []);
         assert!(own.publish_branch(GOAL, BRANCH, &made.commit).unwrap());
         collect_garbage(&project.root);
         git(&project.root, ["switch", "-q", BRANCH]);
@@ -298,7 +298,7 @@ fn a_user_whose_lines_end_with_a_carriage_return() {
     let files = project.files_of(&made.commit);
     assert_eq!([&files["src/lib.rs"], &files["new.rs"]], ["100644 pub fn two() {}\n", "100644 new\n"]);
     let checkout = check_out(&project, &made.commit);
-    assert_eq!(checkout.differences(&Protect::nothing(), &Default::default()).unwrap(), []);
+    assert_eq!(checkout.differences(Scope::All, &Protect::nothing(), &Default::default()).unwrap(), []);
     assert_eq!(fs::read_to_string(checkout.path().join("new.rs")).unwrap(), "new\r\n");
     assert_eq!(git(checkout.path(), ["status", "--porcelain"]), "");
     assert!(project.own().publish_branch(GOAL, BRANCH, &made.commit).unwrap());
@@ -341,12 +341,12 @@ fn submodules_are_filled_from_what_the_user_has() {
     assert_eq!(project.files_of(&made.commit)["lib"], format!("160000 {}", library.head()));
     let checkout = check_out(&project, &made.commit);
     assert!(checkout.path().join("lib").is_dir());
-    assert_eq!(checkout.differences(&Protect::nothing(), &Default::default()).unwrap(), []);
+    assert_eq!(checkout.differences(Scope::All, &Protect::nothing(), &Default::default()).unwrap(), []);
     git(checkout.path(), ["submodule", "--quiet", "update", "--init"]);
     assert!(checkout.path().join("lib/src/lib.rs").exists());
     let protect = Protect::new(&strings(&["lib/tests/**"])).unwrap();
     let differing = |protect: &Protect| -> Vec<String> {
-        let found = checkout.differences(protect, &Default::default()).unwrap();
+        let found = checkout.differences(Scope::All, protect, &Default::default()).unwrap();
         found.iter().map(ToString::to_string).collect()
     };
     assert_eq!(differing(&protect), [] as [&str; 0]);
@@ -354,7 +354,7 @@ fn submodules_are_filled_from_what_the_user_has() {
     write(checkout.path(), "lib/src/lib.rs", "changed\n");
     assert_eq!(differing(&Protect::nothing()), ["changed: lib/src/lib.rs"]);
     assert_eq!(differing(&protect), ["changed: lib/src/lib.rs", "added: lib/tests/new.rs"]);
-    let protected = checkout.protected_differences(&protect, &Default::default()).unwrap();
+    let protected = checkout.differences(Scope::Protected, &protect, &Default::default()).unwrap();
     assert_eq!(protected.len(), 1);
     fs::remove_file(checkout.path().join("lib/.git")).unwrap();
     assert_eq!(differing(&protect), ["changed: lib"], "it is unknown what its files should be");
@@ -377,6 +377,6 @@ fn trees_with_modes_as_old_gits_wrote_them() {
     let commit = git(&project.root, ["commit-tree", "-p", "HEAD", "-m", "old", tree.trim_end()]);
     git(&project.root, ["reset", "-q", "--hard", &commit]);
     let checkout = check_out(&project, &project.head());
-    assert_eq!(checkout.differences(&Protect::nothing(), &Default::default()).unwrap(), []);
+    assert_eq!(checkout.differences(Scope::All, &Protect::nothing(), &Default::default()).unwrap(), []);
     assert!(checkout.path().join("tests/a.rs").exists());
 }

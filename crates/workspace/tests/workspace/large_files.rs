@@ -58,7 +58,7 @@ fn put(store: &Path, id: &str, content: &str) {
 }
 
 fn check_out(project: &Project, commit: &Commit) -> Result<Verification, WorkspaceError> {
-    verification(&project.own(), &project.beside("verify/one"), commit, &[], &project.root)
+    verification(&project.own(), &project.beside("verify/one"), commit, &[])
 }
 
 fn candidate(workspace: &Workspace) -> Commit {

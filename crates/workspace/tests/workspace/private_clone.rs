@@ -303,8 +303,7 @@ fn collecting_garbage_in_the_users_repository_loses_nothing_of_a_goal() {
         collect_garbage(&project.root);
         let made = workspace.candidate(n, &Protect::nothing()).unwrap();
         let place = project.beside("verify");
-        let checkout =
-            towline_workspace::verification(&own, &place, &made.commit, &[], &project.root).unwrap();
+        let checkout = towline_workspace::verification(&own, &place, &made.commit, &[]).unwrap();
         assert_eq!(fs::read_to_string(place.join("base.rs")).unwrap(), "only on this branch\n");
         checkout.remove().unwrap();
         collect_garbage(&project.root);

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use towline_workspace::{
     Commit, Consent, LeftBehind, PreservedWork, Protect, Remains, Repository, Unmerged, WorkKind, Workspace,
-    WorkspaceError, WorkspacePlan, create, discard_verification,
+    WorkspaceError, WorkspacePlan, create,
 };
 
 use crate::nested::with_submodule;
@@ -262,20 +262,6 @@ fn a_symlink_in_the_place_of_the_workspace_is_refused_and_what_it_leads_to_stays
         fs::remove_file(&path).unwrap();
     }
     assert_eq!(scene.remove(None), LeftBehind::default(), "once the symlink is gone all is as ever");
-}
-
-#[test]
-fn a_checkout_that_was_replaced_by_a_symlink_goes_as_a_symlink() {
-    let scene = Scene::new();
-    let place = scene.project.beside("verify");
-    let elsewhere = scene.project.beside("elsewhere");
-    write(&elsewhere, "mine.txt", "mine\n");
-    for target in [&elsewhere, &scene.project.root] {
-        symlink(target, &place).unwrap();
-        discard_verification(&place).unwrap();
-        assert!(fs::symlink_metadata(&place).is_err());
-    }
-    assert!(elsewhere.join("mine.txt").exists() && scene.project.root.join(".git").exists());
 }
 
 #[test]

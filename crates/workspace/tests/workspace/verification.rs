@@ -4,9 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use towline_workspace::{
-    Candidate, Commit, Protect, Verification, WorkspaceError, discard_verification, verification,
-};
+use towline_workspace::{Candidate, Commit, Protect, Verification, WorkspaceError, verification};
 
 use crate::support::{Project, State, files_below, git, names_below, strings, write};
 
@@ -15,7 +13,7 @@ fn place(project: &Project) -> PathBuf {
 }
 
 fn check_out(project: &Project, commit: &Commit) -> Verification {
-    verification(&project.own(), &place(project), commit, &[], &project.root).unwrap()
+    verification(&project.own(), &place(project), commit, &[]).unwrap()
 }
 
 fn candidate_with_work(project: &Project) -> Candidate {
@@ -119,27 +117,6 @@ fn one_that_was_cut_off_while_it_was_made_or_removed_is_made_anew() {
 }
 
 #[test]
-fn what_a_crash_left_is_discarded_and_nothing_else() {
-    let project = Project::new();
-    let workspace = project.workspace();
-    let make = |name: &str| {
-        verification(&project.own(), &project.beside(name), &project.head(), &[], &project.root).unwrap()
-    };
-    let [whole, gone, other] = ["verify/a", "verify/b", "verify/c"].map(make);
-    fs::remove_dir_all(gone.path()).unwrap();
-    let unknown = project.beside("verify/unknown");
-    fs::create_dir_all(unknown.join("target")).unwrap();
-    fs::write(unknown.join("target/built"), "").unwrap();
-
-    for path in [whole.path(), gone.path(), &unknown, &project.beside("verify/never-there")] {
-        discard_verification(path).unwrap();
-    }
-
-    assert!(!whole.path().exists() && !unknown.exists());
-    assert!(workspace.path().exists() && other.path().exists());
-}
-
-#[test]
 fn a_place_that_is_something_else_is_refused_and_left_alone() {
     let project = Project::new();
     let workspace = project.workspace();
@@ -151,7 +128,7 @@ fn a_place_that_is_something_else_is_refused_and_left_alone() {
     let head = project.head();
     for taken in [&project.root, workspace.path(), &linked_tree, &project.beside("precious"), &symlink_path] {
         let before = files_below(taken);
-        match verification(&project.own(), taken, &head, &[], &project.root) {
+        match verification(&project.own(), taken, &head, &[]) {
             Err(WorkspaceError::PathTaken { path, .. }) => assert_eq!(path, *taken),
             other => panic!("{other:?}"),
         }
@@ -164,7 +141,7 @@ fn a_candidate_that_is_gone_is_named_before_anything_is_removed() {
     let project = Project::new();
     let checkout = check_out(&project, &project.head());
     let gone = Commit::new("1".repeat(40));
-    match verification(&project.own(), checkout.path(), &gone, &[], &project.root) {
+    match verification(&project.own(), checkout.path(), &gone, &[]) {
         Err(WorkspaceError::CommitGone { commit, .. }) => assert_eq!(commit, gone.as_str()),
         other => panic!("{other:?}"),
     }

@@ -5,9 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use towline_workspace::{
-    Commit, Protect, Verification, aside_of, discard_verification, verification, warm_verification,
-};
+use towline_workspace::{Commit, Protect, Scope, Verification, aside_of, verification, warm_verification};
 
 use crate::support::{Project, commit_all, files_below, git, names_below, strings, write};
 
@@ -17,7 +15,7 @@ fn place(project: &Project) -> PathBuf {
 
 /// A checkout that is left for the next verdict, with times of long ago.
 fn leave(project: &Project, commit: &Commit, build: impl FnOnce(&Path)) -> PathBuf {
-    let checkout = verification(&project.own(), &place(project), commit, &[], &project.root).unwrap();
+    let checkout = verification(&project.own(), &place(project), commit, &[]).unwrap();
     build(checkout.path());
     age(checkout.path());
     checkout.keep_warm().unwrap();
@@ -26,7 +24,7 @@ fn leave(project: &Project, commit: &Commit, build: impl FnOnce(&Path)) -> PathB
 
 fn warm(project: &Project, commit: &Commit, directories: &[&str]) -> Verification {
     let (own, directories) = (project.own(), strings(directories));
-    warm_verification(&own, &place(project), commit, &[], &project.root, &directories).unwrap()
+    warm_verification(&own, &place(project), commit, &[], &directories).unwrap()
 }
 
 fn long_ago() -> SystemTime {
@@ -96,7 +94,7 @@ fn changed_files_are_rewritten_others_keep_their_times_and_only_warm_directories
     assert!(is_aged(&path.join("tests")) && !is_aged(&path.join("src")), "directories with the same names");
     assert_eq!(fs::metadata(path.join("tests/b.rs")).unwrap().mode() & 0o111, 0o111);
     let protect = Protect::new(&strings(&["src/**", "tests/**", "target/**", "untracked"])).unwrap();
-    assert_eq!(checkout.differences(&protect, &Default::default()).unwrap(), []);
+    assert_eq!(checkout.differences(Scope::All, &protect, &Default::default()).unwrap(), []);
     assert!(!aside_of(&path).exists());
 }
 
@@ -128,7 +126,7 @@ fn tracked_files_below_a_warm_directory_are_those_of_the_candidate() {
     assert_eq!(built, expected);
     assert_eq!(git(&path, ["diff", "HEAD", "--stat"]), "");
     assert!(checkout.is_warm());
-    assert_eq!(checkout.differences(&Protect::nothing(), &Default::default()).unwrap(), []);
+    assert_eq!(checkout.differences(Scope::All, &Protect::nothing(), &Default::default()).unwrap(), []);
 
     // Once none of it is tracked any more, none of it stays.
     checkout.keep_warm().unwrap();
@@ -157,9 +155,9 @@ fn nested_directories_are_warm_too_and_one_whose_folder_is_gone_is_not() {
     assert!(path.join("web/node_modules/a/a.test.js").exists() && !path.join("old").exists());
     // What is in a protected place is not compared there, as packages are not elsewhere.
     let tests = Protect::new(&strings(&["**/*.test.js"])).unwrap();
-    assert_eq!(checkout.differences(&tests, &Default::default()).unwrap(), []);
+    assert_eq!(checkout.differences(Scope::All, &tests, &Default::default()).unwrap(), []);
     write(&path, "web/added.test.js", "x");
-    assert_eq!(checkout.differences(&tests, &Default::default()).unwrap().len(), 1);
+    assert_eq!(checkout.differences(Scope::All, &tests, &Default::default()).unwrap().len(), 1);
 }
 
 #[test]
@@ -176,7 +174,7 @@ fn a_directory_that_is_copied_or_of_the_commit_comes_from_there() {
     });
     let (own, copy) = (project.own(), strings(&["./target"]));
     let names = strings(&["target", "vendor", ".git"]);
-    let checkout = warm_verification(&own, &place(&project), &second, &copy, &project.root, &names).unwrap();
+    let checkout = warm_verification(&own, &place(&project), &second, &copy, &names).unwrap();
     assert!(!checkout.is_warm());
     assert_eq!(names_below(&path.join("target")), ["users"]);
     assert!(path.join("vendor").is_file() && !path.join(".git/out").exists());
@@ -215,7 +213,7 @@ fn what_is_no_directory_of_the_checkout_is_never_followed() {
         assert!(!checkout.is_warm());
         assert!(!path.join("web/build").exists() && !path.join("web").is_symlink());
         assert_eq!(files_below(&users), before);
-        discard_verification(&path).unwrap();
+        checkout.remove().unwrap();
     }
 }
 
@@ -244,7 +242,7 @@ fn one_that_was_cut_off_or_left_by_nobody_starts_clean() {
     let head = project.head();
     let build = |top: &Path| write(top, "target/out", "built\n");
     // A checkout that nobody left for the next verdict.
-    let checkout = verification(&project.own(), &place(&project), &head, &[], &project.root).unwrap();
+    let checkout = verification(&project.own(), &place(&project), &head, &[]).unwrap();
     build(checkout.path());
     assert_clean(&warm(&project, &head, &["target"]));
     // A run that used a warm checkout and was killed.
@@ -264,7 +262,7 @@ fn one_that_was_cut_off_or_left_by_nobody_starts_clean() {
     }
     // One that a clean checkout was made in the place of.
     leave(&project, &head, build);
-    let checkout = verification(&project.own(), &place(&project), &head, &[], &project.root).unwrap();
+    let checkout = verification(&project.own(), &place(&project), &head, &[]).unwrap();
     assert_clean(&checkout);
     assert_clean(&warm(&project, &head, &["target"]));
 }
@@ -275,7 +273,7 @@ fn a_checkout_elsewhere_leaves_it_alone() {
     let head = project.head();
     leave(&project, &head, |top| write(top, "target/out", "built\n"));
     let base = project.beside("verify/base");
-    verification(&project.own(), &base, &head, &[], &project.root).unwrap().remove().unwrap();
+    verification(&project.own(), &base, &head, &[]).unwrap().remove().unwrap();
     assert!(warm(&project, &head, &["target"]).is_warm());
 }
 
@@ -289,13 +287,4 @@ fn files_that_git_converts_keep_their_times() {
     assert!(warm(&project, &head, &["target"]).is_warm());
     assert!(is_aged(&path.join("text.txt")));
     assert_eq!(fs::read_to_string(path.join("text.txt")).unwrap(), "one\r\ntwo\r\n");
-}
-
-#[test]
-fn removing_it_removes_what_was_moved_aside_as_well() {
-    let project = Project::new();
-    let path = leave(&project, &project.head(), |top| write(top, "target/out", "built\n"));
-    fs::create_dir_all(aside_of(&path).join("target")).unwrap();
-    discard_verification(&path).unwrap();
-    assert!(!path.exists() && !aside_of(&path).exists());
 }

@@ -54,8 +54,6 @@ const SERVER_WORDS: [&str; 9] = [
 /// All evidence of how an attempt ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Evidence {
-    /// Whether a session was opened.
-    pub(super) session_started: bool,
     /// Whether the agent was in the middle of a turn.
     pub(super) in_turn: bool,
     /// The last end of a turn, or the reason why there was none.

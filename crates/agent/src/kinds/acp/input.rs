@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use towline_core::{AgentEvent, MessageNo};
 
 use super::protocol::{AcpProtocol, Purpose, Stage};
-use super::turn::TurnOwner;
 use crate::protocol::Action;
 
 /// Asks an agent to end its turn.
@@ -22,14 +21,8 @@ pub(super) const CANCEL: &str = "session/cancel";
 #[derive(Debug, Default)]
 pub(super) struct AcpOperatorMessages {
     received: BTreeSet<MessageNo>,
-    waiting: VecDeque<(MessageNo, String)>,
-}
-
-impl AcpOperatorMessages {
-    /// Whether all of them were sent.
-    pub(super) fn are_sent(&self) -> bool {
-        self.waiting.is_empty()
-    }
+    /// Those that are not sent yet.
+    pub(super) waiting: VecDeque<(MessageNo, String)>,
 }
 
 impl AcpProtocol {
@@ -45,7 +38,7 @@ impl AcpProtocol {
         self.stage = Stage::Prompted;
         let more = self.system_append.take();
         let texts: Vec<_> = more.iter().chain([&text]).map(String::as_str).collect();
-        self.begin_turn(TurnOwner::Prompt);
+        self.begin_turn(None);
         let mut actions = vec![Action::emit(AgentEvent::TurnStarted)];
         actions.extend(self.send_message("prompt", Purpose::Prompt, &texts));
         actions
@@ -57,8 +50,8 @@ impl AcpProtocol {
             return None;
         }
         let (message, text) = self.operator_messages.waiting.pop_front()?;
-        self.begin_turn(TurnOwner::Operator(message));
-        self.send_message(&name(message), Purpose::Message(message), &[&text])
+        self.begin_turn(Some(message));
+        self.send_message(&format!("tell-{message}"), Purpose::Prompt, &[&text])
     }
 
     /// Sends a message to the model.
@@ -99,8 +92,4 @@ struct Sent<'a> {
     result: Value,
     #[serde(default)]
     params: Value,
-}
-
-fn name(message: MessageNo) -> String {
-    format!("tell-{message}")
 }

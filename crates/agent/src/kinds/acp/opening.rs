@@ -5,7 +5,7 @@ use serde_json::json;
 use towline_core::{AgentEvent, MicroUsd, SessionId, SessionStarted};
 
 use super::classify::Failed;
-use super::preset::{Need, Preset};
+use super::preset::Preset;
 use super::protocol::{AcpProtocol, Purpose, Stage};
 use super::wire;
 use crate::jsonrpc::RpcError;
@@ -116,8 +116,8 @@ impl AcpProtocol {
             self.system_append = None;
         }
         self.session = Some(id.clone());
-        self.evidence.session_started = true;
-        let model = current_model(&session);
+        let chosen = model_option(&session).and_then(|option| option.current_value.clone());
+        let model = wire::owned(session.models.current_model_id.clone().or(chosen));
         self.model.clone_from(&model);
         let started = SessionStarted {
             native_id: id.clone(),
@@ -161,17 +161,13 @@ impl AcpProtocol {
             None => return self.compact_or_prompt(),
             Some(Preparation::Model) => {
                 let model = self.wanted_model.clone().unwrap_or_default();
-                let purpose = Purpose::Prepared(Preparation::Model);
-                match self.model_option.clone() {
-                    Some(option) => {
-                        let params = json!({"sessionId": session, "configId": option, "value": model});
-                        self.request("model", purpose, "session/set_config_option", params)
-                    }
-                    None => {
-                        let params = json!({"sessionId": session, "modelId": model});
-                        self.request("model", purpose, "session/set_model", params)
-                    }
+                let mut params = json!({"sessionId": session, "modelId": model});
+                let mut method = "session/set_model";
+                if let Some(option) = &self.model_option {
+                    params = json!({"sessionId": session, "configId": option, "value": model});
+                    method = "session/set_config_option";
                 }
+                self.request("model", Purpose::Prepared(Preparation::Model), method, params)
             }
             Some(Preparation::Mode) => {
                 let mode = self.mode.map(|mode| mode.id).unwrap_or_default();
@@ -183,14 +179,13 @@ impl AcpProtocol {
     }
 
     pub(super) fn on_prepared(&mut self, what: Preparation, answer: Result<(), RpcError>) -> Vec<Action> {
-        let mode_need = self.mode.map(|mode| mode.need);
         match (what, answer) {
             (Preparation::Model, Ok(_)) => {
                 self.model.clone_from(&self.wanted_model);
                 self.next_preparation()
             }
             (Preparation::Mode, Ok(_)) => self.next_preparation(),
-            (Preparation::Mode, Err(error)) if mode_need == Some(Need::Wanted) => {
+            (Preparation::Mode, Err(error)) if self.mode.is_some_and(|mode| !mode.is_required) => {
                 let words = format!("the agent refused its mode: {}", error.message);
                 [Action::notice(words)].into_iter().chain(self.next_preparation()).collect()
             }
@@ -235,11 +230,6 @@ impl AcpProtocol {
 
 fn model_option<'s>(session: &'s wire::Session<'s>) -> Option<&'s wire::ConfigOption<'s>> {
     session.config_options.iter().find(|option| option.category.as_deref() == Some("model"))
-}
-
-fn current_model(session: &wire::Session<'_>) -> Option<String> {
-    let chosen = model_option(session).and_then(|option| option.current_value.clone());
-    wire::owned(session.models.current_model_id.clone().or(chosen))
 }
 
 /// Whether there is a choice of models without any model: the agent is signed in to no provider.

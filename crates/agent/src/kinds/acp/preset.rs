@@ -23,15 +23,8 @@ pub(super) enum Preset {
 pub(super) struct Mode {
     /// The agent's id of the mode.
     pub(super) id: &'static str,
-    /// Whether the settings can hold without it.
-    pub(super) need: Need,
-}
-
-/// Whether something is required.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
-    Wanted,
-    Required,
+    /// Whether the settings do not hold without it.
+    pub(super) is_required: bool,
 }
 
 impl Preset {
@@ -63,10 +56,10 @@ impl Preset {
     /// who decides, it must ask about every call.
     pub(super) fn mode(self, settings: &AgentSettings) -> Option<Mode> {
         match self {
-            Self::Gemini if settings.must_ask() => Some(Mode { id: "default", need: Need::Required }),
-            Self::Gemini => Some(Mode { id: "yolo", need: Need::Wanted }),
-            Self::Builtin if settings.must_ask() => Some(Mode { id: builtin::ASKS, need: Need::Required }),
-            Self::Builtin => Some(Mode { id: builtin::BYPASSES, need: Need::Required }),
+            Self::Gemini if settings.must_ask() => Some(Mode { id: "default", is_required: true }),
+            Self::Gemini => Some(Mode { id: "yolo", is_required: false }),
+            Self::Builtin if settings.must_ask() => Some(Mode { id: builtin::ASKS, is_required: true }),
+            Self::Builtin => Some(Mode { id: builtin::BYPASSES, is_required: true }),
             Self::Opencode | Self::Plain => None,
         }
     }

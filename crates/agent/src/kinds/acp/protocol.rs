@@ -19,7 +19,7 @@ use super::turn::Turn;
 use super::usage::AcpUsageLedger;
 use super::{updates, wire};
 use crate::environment::Environment;
-use crate::jsonrpc::{self, Incoming, Peer, RpcError};
+use crate::jsonrpc::{self, Message, Peer, RpcError};
 use crate::lines::{Conversation, Lines, Reading, Unknown};
 use crate::mcp::McpServer;
 use crate::permission::Rules;
@@ -33,8 +33,8 @@ pub(super) enum Purpose {
     Session(Way),
     Prepared(Preparation),
     Compact,
+    /// The prompt, or a message of the operator.
     Prompt,
-    Message(towline_core::MessageNo),
 }
 
 /// The stage of the conversation.
@@ -119,7 +119,10 @@ impl AcpProtocol {
                 .iter()
                 .find(|(_, server)| server.url.is_some())
                 .map(|(name, _)| name.clone()),
-            warnings: warnings(settings, context, preset),
+            warnings: match preset {
+                Preset::Builtin => builtin::warnings(settings, context),
+                Preset::Gemini | Preset::Opencode | Preset::Plain => unused(settings, preset),
+            },
             rules: Rules::of(settings, context.permitted),
             ..Self::default()
         }
@@ -134,7 +137,7 @@ impl AcpProtocol {
             Purpose::Session(way) => self.on_session(way, result.map(read)),
             Purpose::Prepared(what) => self.on_prepared(what, result.map(|_| ())),
             Purpose::Compact => self.on_compacted(result.map(read)),
-            Purpose::Prompt | Purpose::Message(_) => self.on_prompted(result.map(read)),
+            Purpose::Prompt => self.on_prompted(result.map(read)),
         }
     }
 
@@ -161,7 +164,7 @@ impl AcpProtocol {
         if !self.evidence.in_turn {
             return self.lines.close().into_iter().collect();
         }
-        self.turn_is_interrupted();
+        self.turn.is_interrupted = true;
         let session = self.session.as_ref().map(SessionId::as_str).unwrap_or_default();
         let cancel = jsonrpc::notification(CANCEL, json!({"sessionId": session}));
         self.lines.write(cancel).into_iter().chain(self.cancel_requests()).collect()
@@ -174,21 +177,23 @@ impl Conversation for AcpProtocol {
     }
 
     fn read(&mut self, line: &str) -> Reading {
-        match self.peer.read(line) {
-            Some(Incoming::Answer { purpose, result }) => Ok(self.on_reply(purpose, result)),
-            Some(Incoming::Request(request)) => self.on_request(&request),
-            Some(Incoming::Notification { method: updates::METHOD, params }) => {
+        match jsonrpc::read(line) {
+            Some(Message::Answer { id, result }) => match self.peer.answered(id) {
+                Some(purpose) => Ok(self.on_reply(purpose, result)),
+                None => Err(Unknown("an answer to nothing".to_owned())),
+            },
+            Some(Message::Request(request)) => self.on_request(&request),
+            Some(Message::Notification { method: updates::METHOD, params }) => {
                 self.on_update(&mut wire::read(params).unwrap_or_default())
             }
-            Some(Incoming::Notification { method: "$/cancel_request", params }) => {
+            Some(Message::Notification { method: "$/cancel_request", params }) => {
                 self.on_cancelled_request(params)
             }
-            Some(Incoming::Notification { method: "elicitation/complete", .. }) => Ok(Vec::new()),
-            Some(Incoming::Notification { method, params }) if self.preset == Preset::Builtin => {
+            Some(Message::Notification { method: "elicitation/complete", .. }) => Ok(Vec::new()),
+            Some(Message::Notification { method, params }) if self.preset == Preset::Builtin => {
                 self.on_own_notification(method, params)
             }
-            Some(Incoming::Notification { method, .. }) => Err(Unknown(method.to_owned())),
-            Some(Incoming::StrayAnswer) => Err(Unknown("an answer to nothing".to_owned())),
+            Some(Message::Notification { method, .. }) => Err(Unknown(method.to_owned())),
             None => Err(Unknown::line(line)),
         }
     }
@@ -253,14 +258,6 @@ fn server(name: &str, settings: &AgentSettings, context: &LaunchContext<'_>) -> 
     let mut env = filled(&server.env);
     env.extend(own.map(|(name, value)| pair((name, value.clone()))));
     json!({"name": name, "command": program, "args": args, "env": env})
-}
-
-/// What a person should know before the agent works.
-fn warnings(settings: &AgentSettings, context: &LaunchContext<'_>, preset: Preset) -> Vec<String> {
-    match preset {
-        Preset::Builtin => builtin::warnings(settings, context),
-        Preset::Gemini | Preset::Opencode | Preset::Plain => unused(settings, preset),
-    }
 }
 
 /// Settings that neither the protocol nor the program's arguments can express.

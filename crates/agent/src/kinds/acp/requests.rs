@@ -88,7 +88,8 @@ impl AcpProtocol {
         // A call that needs permission has not begun, whatever was reported before.
         asked.tool_call.status = None;
         call.learn(&id, self.preset, &mut asked.tool_call);
-        let (ruled, title) = (call.ruled(self.preset, &self.servers), call.title());
+        let ruled = call.ruled(self.preset, &self.servers);
+        let title = call.what_is_wanted(&ruled);
         if !was_known {
             let denied = self.denied.contains(&id);
             actions.extend(call.event(&id, &self.servers, denied).map(Action::emit));
@@ -109,7 +110,10 @@ impl AcpProtocol {
                 return actions;
             }
         };
-        actions.extend(self.settle(request.id, &id, &asked.options, outcome));
+        if outcome == Outcome::Deny {
+            self.denied.insert(id);
+        }
+        actions.extend(self.lines.write(jsonrpc::answer(request.id, chosen(&asked.options, outcome))));
         let decision = Decision { tool: ruled.tool, outcome, by: by.to_owned(), rule: Some(rule) };
         actions.push(Action::emit(AgentEvent::Decided(decision)));
         actions
@@ -136,19 +140,6 @@ impl AcpProtocol {
             }
         }
         whole
-    }
-
-    fn settle(
-        &mut self,
-        request: &RawValue,
-        call: &str,
-        options: &[PermissionOption<'_>],
-        outcome: Outcome,
-    ) -> Option<Action> {
-        if outcome == Outcome::Deny {
-            self.denied.insert(call.to_owned());
-        }
-        self.lines.write(jsonrpc::answer(request, chosen(options, outcome)))
     }
 
     /// Leaves a request to a person. It does not wait if it was answered already, or if the agent no longer accepts

@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use towline_core::{AgentEvent, ToolKind, ToolStatus, ToolUse};
 
@@ -58,7 +57,7 @@ impl AcpCall {
         if let Some(kind) = news.kind.take() {
             self.kind = kind.into();
         }
-        if let Some(fields) = news.raw_input.and_then(fields) {
+        if let Some(fields) = news.raw_input.and_then(wire::read::<Map<_, _>>) {
             match &mut self.input {
                 Value::Object(known) => known.extend(fields),
                 none => *none = Value::Object(fields),
@@ -72,7 +71,8 @@ impl AcpCall {
         }
         if let Some(raw) = news.raw_output {
             let output: wire::RawOutput<'_> = wire::read(raw).unwrap_or_default();
-            self.exit_code = exit_code(&output).or(self.exit_code);
+            let exit_code = output.exit_code.or(output.exit_status).or(output.metadata.exit);
+            self.exit_code = exit_code.or(self.exit_code);
             if self.output.is_empty() {
                 let words = output.output.or(output.error).or(output.text).unwrap_or(raw);
                 self.output = tail(wire::text(&wire::read(words)));
@@ -130,8 +130,11 @@ impl AcpCall {
         }))
     }
 
-    pub(super) fn title(&self) -> String {
-        text::one_line(if self.title.is_empty() { &self.own_name } else { &self.title })
+    /// All that a person must know before they permit it: the command, where it is known, because a title may be prose.
+    pub(super) fn what_is_wanted(&self, ruled: &Ruled) -> String {
+        let command = ruled.input.get("command").and_then(Value::as_str).filter(|_| ruled.tool == "Bash");
+        let title = if self.title.is_empty() { &self.own_name } else { &self.title };
+        command.unwrap_or(title).trim().to_owned()
     }
 
     /// Whether this call writes the agent's to-do list.
@@ -256,15 +259,6 @@ fn status(word: &str) -> Option<ToolStatus> {
     }
 }
 
-/// The input, if it is an object.
-fn fields(raw: &RawValue) -> Option<Map<String, Value>> {
-    serde_json::from_str(raw.get()).ok()
-}
-
 fn tail(output: &str) -> String {
     text::tail(output, text::OUTPUT_TAIL).to_owned()
-}
-
-fn exit_code(output: &wire::RawOutput<'_>) -> Option<i32> {
-    output.exit_code.or(output.exit_status).or(output.metadata.exit)
 }

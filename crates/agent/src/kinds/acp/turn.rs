@@ -10,13 +10,6 @@ use super::wire::{self, Prompted};
 use crate::jsonrpc::RpcError;
 use crate::protocol::Action;
 
-/// Whose message a turn answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TurnOwner {
-    Prompt,
-    Operator(MessageNo),
-}
-
 /// The current turn.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
@@ -25,21 +18,14 @@ pub(super) struct Turn {
     /// Whether the agent wrote or did something.
     is_busy: bool,
     /// Whether the agent was asked to end it.
-    is_interrupted: bool,
+    pub(super) is_interrupted: bool,
 }
 
 impl AcpProtocol {
-    pub(super) fn begin_turn(&mut self, whose: TurnOwner) {
-        let unheard = match whose {
-            TurnOwner::Prompt => None,
-            TurnOwner::Operator(message) => Some(message),
-        };
-        self.turn = Turn { unheard, ..Turn::default() };
+    /// Begins a turn, which answers the prompt or this message of the operator.
+    pub(super) fn begin_turn(&mut self, message: Option<MessageNo>) {
+        self.turn = Turn { unheard: message, ..Turn::default() };
         self.evidence.in_turn = true;
-    }
-
-    pub(super) fn turn_is_interrupted(&mut self) {
-        self.turn.is_interrupted = true;
     }
 
     /// The agent works, so the last message has reached it.
@@ -84,27 +70,21 @@ impl AcpProtocol {
         actions
     }
 
-    /// Whether the agent was asked to end this turn, when the conversation is read again: such a turn is the last.
-    fn is_last_and_was_interrupted(&self) -> bool {
-        self.was_interrupted && self.operator_messages.are_sent()
-    }
-
     fn stopped(&self, answer: &Prompted<'_>, text: String) -> Outcome {
         let Some(reason) = wire::owned(answer.stop_reason.clone()) else { return Outcome::Nameless { text } };
         if reason != "end_turn" {
             return Outcome::Stopped { reason, text };
         }
+        // When the conversation is read again, a turn that the agent was asked to end is the last.
+        let was_interrupted = self.was_interrupted && self.operator_messages.waiting.is_empty();
         // Some agents report a normal end when they are interrupted while they wait to ask the model again.
-        if self.turn.is_interrupted || self.is_last_and_was_interrupted() {
+        if self.turn.is_interrupted || was_interrupted {
             return Outcome::Stopped { reason: "cancelled".to_owned(), text };
         }
         // It reports the same when the model's answer broke off, was blocked, or never came.
-        let broke_off = self.preset == Preset::Gemini
-            && answer
-                .meta
-                .quota
-                .as_ref()
-                .is_some_and(|quota| quota.token_count == wire::TokenCount::default());
+        let has_no_tokens = |quota: &wire::Quota<'_>| quota.token_count == wire::TokenCount::default();
+        let broke_off =
+            self.preset == Preset::Gemini && answer.meta.quota.as_ref().is_some_and(has_no_tokens);
         if broke_off || !self.turn.is_busy {
             return Outcome::Empty { text };
         }

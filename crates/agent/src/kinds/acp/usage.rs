@@ -21,7 +21,9 @@ pub(super) struct AcpUsageLedger {
 impl AcpUsageLedger {
     /// Reads the session's totals. Unless the first total is known, only the second shows an increase.
     pub(super) fn updated(&mut self, update: &wire::Update<'_>) -> Option<AgentEvent> {
-        let dollars = update.cost.as_ref().filter(|cost| is_usd(cost.currency.as_deref()));
+        // An unnamed currency is dollars.
+        let is_usd = |currency: &wire::Text<'_>| currency.eq_ignore_ascii_case("USD");
+        let dollars = update.cost.as_ref().filter(|cost| cost.currency.as_ref().is_none_or(is_usd));
         let total = dollars.and_then(|cost| MicroUsd::from_dollars(cost.amount?));
         let growth = match (total, self.counted) {
             (Some(total), Some(counted)) => total.saturating_sub(counted),
@@ -80,11 +82,6 @@ impl AnswerUsage<'_> {
             ..Usage::default()
         }
     }
-}
-
-/// An unnamed currency is dollars.
-fn is_usd(currency: Option<&str>) -> bool {
-    currency.is_none_or(|currency| currency.eq_ignore_ascii_case("USD"))
 }
 
 /// Some agents count reasoning within the output, others apart from it: their total shows which.

@@ -131,6 +131,7 @@ impl ClaudeProtocol {
             } else if block.is_error == Some(true) {
                 ToolStatus::Failed
             } else {
+                self.usage.finished(Some(id));
                 ToolStatus::Ok
             };
         call.ended(status, &output)

@@ -150,7 +150,7 @@ impl Conversation for ClaudeProtocol {
 
 impl Protocol for ClaudeProtocol {
     fn used_before(&mut self, used: Usage) {
-        self.usage.used_before(used);
+        self.usage.before = used;
     }
 
     fn recall(&mut self, sent: &[u8]) {

@@ -20,8 +20,9 @@ impl ClaudeProtocol {
             cost,
             since_last: line.model_usage_since_last_result.map(|since| part::<ModelUsage>(Some(since))),
         };
-        let mut actions: Vec<Action> = Vec::new();
-        actions.extend(self.usage.correct(&totals, self.model.as_deref()).map(Action::emit));
+        let corrected = self.usage.correct(&totals, self.model.as_deref());
+        let has_cost = matches!(&corrected, Some(AgentEvent::Usage { used, .. }) if used.cost != MicroUsd(0));
+        let mut actions: Vec<Action> = corrected.map(Action::emit).into_iter().collect();
         for denial in part::<Vec<Denial<'_>>>(line.permission_denials) {
             actions.extend(self.on_denial(denial.tool_name.as_str(), denial.tool_use_id.as_str()));
         }
@@ -34,6 +35,11 @@ impl ClaudeProtocol {
             terminal_reason: wire::owned(line.terminal_reason),
             errors: part(line.errors),
         };
+        // The CLI's own figure has replaced all estimates.
+        if has_cost && (!result.is_clean() || !self.background.is_empty()) {
+            let unfinished = self.usage.unfinished().into_iter();
+            actions.extend(unfinished.map(|(parent, event)| Action::Emit { event, parent }));
+        }
         if self.compaction.is_some() && result.is_clean() {
             actions.extend(self.on_compaction_over(&result.text));
             return Ok(actions);

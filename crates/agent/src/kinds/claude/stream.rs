@@ -17,9 +17,14 @@ impl ClaudeProtocol {
                 if parent.is_none() {
                     self.request_worked();
                 }
-                line.event.message.and_then(|message| self.usage.saw(parent, &message))
+                line.event.message.and_then(|message| self.usage.began(parent, &message))
             }
-            "message_delta" => line.event.usage.and_then(|used| self.usage.grew(parent, used)),
+            "message_delta" => {
+                if line.event.delta.is_some_and(|delta| delta.stop_reason.is_some()) {
+                    self.usage.finished(parent);
+                }
+                line.event.usage.and_then(|used| self.usage.grew(parent, used))
+            }
             "content_block_start" | "content_block_stop" | "message_stop" | "ping" | "error" => None,
             unknown => return Err(Unknown(format!("stream_event/{unknown}"))),
         };

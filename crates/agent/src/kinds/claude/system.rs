@@ -116,7 +116,8 @@ impl ClaudeProtocol {
         let metadata = line.compact_metadata.as_ref();
         let before = metadata.and_then(|metadata| metadata.pre_tokens).map(Tokens);
         let after = metadata.and_then(|metadata| metadata.post_tokens).map(Tokens);
-        self.usage.compacted(after);
+        // Earlier messages are no longer in the context.
+        self.usage.context_used = after;
         self.on_compacted();
         Action::emit(AgentEvent::Compacted { before, after })
     }
@@ -145,10 +146,11 @@ impl ClaudeProtocol {
 }
 
 /// Known frames that are ignored: they are not needed, or other frames report the same better.
-const UNINTERESTING: [&str; 24] = [
+const UNINTERESTING: [&str; 25] = [
     "agents_killed",
     "api_error",
     "away_summary",
+    "background_tasks_changed",
     "commands_changed",
     "elicitation_complete",
     "file_snapshot",

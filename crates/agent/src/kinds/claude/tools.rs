@@ -66,9 +66,9 @@ const SUBJECTS: [&str; 11] = [
 /// All that a person must know about a call before they permit it.
 pub(super) fn what_is_wanted(name: &str, input: &Value) -> String {
     if name.starts_with("mcp__") {
-        return text::whole(&format!("{} {input}", subject(name, input)));
+        return format!("{} {input}", subject(name, input));
     }
-    text::whole(&subject(name, input))
+    subject(name, input).trim().to_owned()
 }
 
 /// The subject of a call.
@@ -105,8 +105,8 @@ mod tests {
         let command = "cargo test\nrm -rf out";
         assert_eq!(what_is_wanted("Bash", &json!({ "command": command })), command);
         assert_eq!(what_is_wanted("mcp__docs__find", &json!({"q": 1})), r#"docs: find {"q":1}"#);
-        let endless = what_is_wanted("Bash", &json!({"command": "x".repeat(4_003)}));
-        assert!(endless.ends_with("x\n… and 3 more characters"), "{endless}");
+        let endless = "x".repeat(10_000);
+        assert_eq!(what_is_wanted("Bash", &json!({ "command": endless })), endless);
     }
 
     #[test]

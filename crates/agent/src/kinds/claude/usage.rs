@@ -3,43 +3,63 @@
 //! An `assistant` line repeats the usage at the start of its message, once per content block. The final output count
 //! is only in the stream, and subagents have no stream. So the counted usage of every message is stored, only
 //! increases are reported, and what is missing at a result is reported then. The sum of all events is what the CLI
-//! reports, and a killed turn is counted as far as it went. Until the result, the cost of what subagents write is
-//! estimated by its length.
+//! reports, and a killed turn is counted as far as it went. Until the result, what subagents write is estimated by
+//! its length. The totals lack messages that are not finished: those of an interrupted turn, and of
+//! subagents in the background. Their estimates stay.
 //!
 //! The totals of a result are those of the process in older versions, and those of the session in newer ones,
 //! including all earlier processes. The newest versions also report the usage since the last result; for the others,
 //! the numbers show which they are.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
-use towline_core::{AgentEvent, MicroUsd, Reported, Tokens, Usage};
+use towline_core::{AgentEvent, MicroUsd, Reported, Tokens, Uncounted, Usage};
 
 use super::wire;
 use crate::usage::less;
 
 #[derive(Debug, Default)]
 pub(super) struct ClaudeUsageLedger {
-    /// The counted usage of each message, by its id.
-    messages: HashMap<String, Usage>,
-    /// The message being written in each thread, because the stream does not repeat its id. The main thread is "".
-    current: HashMap<String, (String, Option<String>)>,
+    /// The messages by id.
+    messages: HashMap<String, SeenMessage>,
+    /// The last message of each thread, because the stream does not repeat its id. The main thread is "".
+    current: HashMap<String, LastMessage>,
     /// The sum of all events so far.
     counted: Usage,
     /// The usage of the session before this process.
-    before: Usage,
+    pub(super) before: Usage,
     /// The usage of this process, by the results so far.
     reported: Usage,
     /// The part of the totals that this process did not use, once a result has shown it.
     base: Option<Usage>,
-    context_used: Option<Tokens>,
+    pub(super) context_used: Option<Tokens>,
     context_size: Option<Tokens>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct SeenMessage {
+    counted: Usage,
+    /// Its content, by its length.
+    written: Tokens,
+}
+
+#[derive(Debug)]
+struct LastMessage {
+    id: String,
+    model: Option<String>,
+    /// Its place among all messages.
+    number: usize,
+    /// Whether its end will be seen.
+    is_streamed: bool,
+    is_finished: bool,
 }
 
 /// The thread of the main conversation.
 const MAIN: &str = "";
 
-/// Rather too few than too many: reasoning is paid for and not shown.
+/// Low on purpose, so that estimates tend to be too high: not all that is paid for is shown.
 const BYTES_PER_TOKEN: usize = 3;
 
 impl ClaudeUsageLedger {
@@ -48,16 +68,42 @@ impl ClaudeUsageLedger {
         let id = wire::text(&message.id);
         let used = message.usage?;
         let model = message.model.as_ref().map(|model| model.as_str().to_owned());
-        self.current.insert(parent.unwrap_or(MAIN).to_owned(), (id.to_owned(), model.clone()));
-        // The main conversation has a stream with its own counts.
-        let uncounted = parent.and(message.content).map_or(Tokens(0), tokens_of);
-        self.count(parent, id, model, used, uncounted)
+        let thread = parent.unwrap_or(MAIN);
+        if self.current.get(thread).is_none_or(|last| last.id != id) {
+            let last = LastMessage {
+                id: id.to_owned(),
+                model: model.clone(),
+                number: self.messages.len(),
+                is_streamed: false,
+                is_finished: false,
+            };
+            self.current.insert(thread.to_owned(), last);
+        }
+        let written = message.content.map_or(Tokens(0), tokens_of);
+        self.count(parent, id, model, used, written)
+    }
+
+    /// Counts a message at the start of its stream.
+    pub(super) fn began(&mut self, parent: Option<&str>, message: &wire::Message<'_>) -> Option<AgentEvent> {
+        let event = self.saw(parent, message);
+        if let Some(last) = self.current.get_mut(parent.unwrap_or(MAIN)) {
+            last.is_streamed = true;
+        }
+        event
     }
 
     /// Counts an increase of the message that a thread is writing.
     pub(super) fn grew(&mut self, parent: Option<&str>, used: wire::Usage) -> Option<AgentEvent> {
-        let (id, model) = self.current.get(parent.unwrap_or(MAIN))?.clone();
+        let last = self.current.get(parent.unwrap_or(MAIN))?;
+        let (id, model) = (last.id.clone(), last.model.clone());
         self.count(parent, &id, model, used, Tokens(0))
+    }
+
+    /// The model has ended its message, or a subagent has returned its result.
+    pub(super) fn finished(&mut self, parent: Option<&str>) {
+        if let Some(last) = self.current.get_mut(parent.unwrap_or(MAIN)) {
+            last.is_finished = true;
+        }
     }
 
     fn count(
@@ -66,36 +112,28 @@ impl ClaudeUsageLedger {
         id: &str,
         model: Option<String>,
         used: wire::Usage,
-        uncounted: Tokens,
+        written: Tokens,
     ) -> Option<AgentEvent> {
         let known = self.messages.get(id).copied().unwrap_or_default();
-        let now = largest(known, used);
-        let growth = less(now, known);
-        if growth.is_empty() && uncounted == Tokens(0) {
+        let now = largest(known.counted, used);
+        self.messages.insert(id.to_owned(), SeenMessage { counted: now, written: known.written + written });
+        let growth = less(now, known.counted);
+        let on_main = parent.is_none();
+        // The main conversation has a stream with its own counts.
+        let used = Usage { written: if on_main { Tokens(0) } else { written }, ..growth };
+        if used.is_empty() {
             return None;
         }
-        self.messages.insert(id.to_owned(), now);
         self.counted += growth;
-        let on_main = parent.is_none();
         if on_main {
             self.context_used = Some(now.tokens());
         }
         Some(AgentEvent::Usage {
             model,
-            used: Usage { uncounted, ..growth },
+            used,
             context_used: self.context_used.filter(|_| on_main),
             context_size: self.context_size.filter(|_| on_main),
         })
-    }
-
-    /// The conversation was summarised: earlier messages are no longer in the context.
-    pub(super) fn compacted(&mut self, context_used: Option<Tokens>) {
-        self.context_used = context_used;
-    }
-
-    /// Sets the usage of a resumed session before this process.
-    pub(super) fn used_before(&mut self, used: Usage) {
-        self.before = used;
     }
 
     /// Corrects the count by a result. `main_model` is the session's model: its window is the size of the context.
@@ -123,6 +161,39 @@ impl ClaudeUsageLedger {
             context_used: self.context_used,
             context_size: self.context_size,
         })
+    }
+
+    /// The estimates of messages that the totals lack, with their threads. Only the last message of a thread can be
+    /// unfinished. The end of a message without a stream, as subagents have none, is not seen: the newest that the totals
+    /// leave room for are taken for unfinished.
+    pub(super) fn unfinished(&self) -> Vec<(Option<String>, AgentEvent)> {
+        let mut lacking = less(self.counted, self.reported);
+        let mut unfinished = Vec::new();
+        let mut newest: Vec<_> = self.current.iter().filter(|(_, last)| !last.is_finished).collect();
+        newest.sort_by_key(|(_, last)| Reverse((last.is_streamed, last.number)));
+        for (thread, last) in newest {
+            let SeenMessage { counted: used, written } =
+                self.messages.get(&last.id).copied().unwrap_or_default();
+            if !last.is_streamed && !holds_input(lacking, used) {
+                continue;
+            }
+            lacking = less(lacking, used);
+            let uncounted = Uncounted {
+                input: used.input,
+                output: used.output,
+                cache_read: used.cache_read,
+                cache_write: used.cache_write,
+                cache_write_1h: used.cache_write_1h,
+            };
+            let event = AgentEvent::Usage {
+                model: last.model.clone(),
+                used: Usage { uncounted, written, ..Usage::default() },
+                context_used: None,
+                context_size: None,
+            };
+            unfinished.push(((thread != MAIN).then(|| thread.clone()), event));
+        }
+        unfinished
     }
 
     /// Totals without the usage of earlier processes. The first totals that are at least the sum of both are totals
@@ -159,11 +230,21 @@ fn tokens_of(content: &RawValue) -> Tokens {
 fn length(block: &RawValue) -> usize {
     let Ok(block) = serde_json::from_str::<wire::Block<'_>>(block.get()) else { return 0 };
     let input = block.input.map_or(0, |input| input.get().len());
-    wire::text(&block.text).len() + wire::text(&block.thinking).len() + input
+    // Of a thought, only a summary or nothing may be shown.
+    let encrypted = wire::text(&block.signature).len() + wire::text(&block.data).len();
+    let thought = wire::text(&block.thinking).len().max(encrypted * 3 / 4);
+    wire::text(&block.text).len() + thought + input
 }
 
 fn sum(models: &wire::ModelUsage) -> Usage {
     models.values().fold(Usage::default(), |sum, model| sum + total(model))
+}
+
+/// Whether the input of a message, which is known from its start, is a part of `whole`. Half of it is enough: the CLI's
+/// own requests, which it does not show, are in its totals and make the rest smaller.
+fn holds_input(whole: Usage, message: Usage) -> bool {
+    let input = |usage: Usage| (usage.input + usage.cache_read + usage.cache_write).0;
+    input(message) != 0 && input(whole) >= input(message).div_ceil(2)
 }
 
 /// Whether `part` fits into `whole`.
@@ -278,7 +359,7 @@ mod tests {
             let usage = json!({"input_tokens": 10, "output_tokens": 1});
             let message = json!({"id": id, "model": "m", "usage": usage, "content": content}).to_string();
             match ledger.saw(parent, &serde_json::from_str(&message).expect("a message")) {
-                Some(AgentEvent::Usage { used, .. }) => Some((used.input.0, used.output.0, used.uncounted.0)),
+                Some(AgentEvent::Usage { used, .. }) => Some((used.input.0, used.output.0, used.written.0)),
                 other => other.map(|other| panic!("{other:?}")),
             }
         };
@@ -288,10 +369,30 @@ mod tests {
         assert_eq!(uncounted(&mut ledger, Some("t"), "a", text.clone()), Some((10, 1, 100)));
         assert_eq!(uncounted(&mut ledger, Some("t"), "a", call), Some((0, 0, 100)));
         assert_eq!(uncounted(&mut ledger, Some("t"), "a", json!("z".repeat(3))), Some((0, 0, 1)));
+        let thought = |thinking: &str, signature: usize| json!([{"type": "thinking", "thinking": thinking, "signature": "s".repeat(signature)}]);
+        assert_eq!(uncounted(&mut ledger, Some("t"), "a", thought("", 4_000)), Some((0, 0, 1_000)), "hidden");
+        let long = thought(&"t".repeat(3_000), 400);
+        assert_eq!(uncounted(&mut ledger, Some("t"), "a", long), Some((0, 0, 1_000)), "shown");
+        let redacted = json!([{"type": "redacted_thinking", "data": "d".repeat(400)}]);
+        assert_eq!(uncounted(&mut ledger, Some("t"), "a", redacted), Some((0, 0, 100)), "redacted");
         assert_eq!(uncounted(&mut ledger, None, "b", text), Some((10, 1, 0)));
         let totals = models(json!({"m": {"inputTokens": 20, "outputTokens": 250}}));
         let totals = Totals { models: &totals, cost: Some(MicroUsd(7)), since_last: None };
         assert_eq!(shown(ledger.correct(&totals, Some("m"))), Some((0, 248, Some(11))));
+    }
+
+    #[test]
+    fn a_subagent_that_was_cut_off_is_found_beside_a_request_that_was_not_shown() {
+        let mut ledger = ClaudeUsageLedger::default();
+        saw(&mut ledger, Some("done"), &message("a", 900, 1));
+        saw(&mut ledger, Some("cut off"), &message("b", 1_000, 1));
+        let mut unfinished = |input: u64| {
+            let totals = models(json!({"m": {"inputTokens": input}}));
+            ledger.correct(&Totals { models: &totals, cost: None, since_last: None }, None);
+            ledger.unfinished().into_iter().map(|(thread, _)| thread.expect("a subagent")).collect::<Vec<_>>()
+        };
+        assert_eq!(unfinished(950), ["cut off"], "50 tokens were used unseen");
+        assert!(unfinished(1_950).is_empty(), "all is reported");
     }
 
     #[test]
@@ -318,8 +419,7 @@ mod tests {
     fn five_attempts(totals: impl Fn(u64) -> (Value, Option<Value>)) -> Usage {
         let mut all = Usage::default();
         for attempt in 1..=5 {
-            let mut ledger = ClaudeUsageLedger::default();
-            ledger.used_before(all);
+            let mut ledger = ClaudeUsageLedger { before: all, ..ClaudeUsageLedger::default() };
             let (of_all, since_last) = totals(attempt);
             let of_all = models(of_all);
             let started = message(&format!("m{attempt}"), 211, 1);
@@ -353,8 +453,8 @@ mod tests {
 
     #[test]
     fn later_results_of_a_process_have_the_same_past_as_its_first() {
-        let mut ledger = ClaudeUsageLedger::default();
-        ledger.used_before(Usage { input: Tokens(10), ..Usage::default() });
+        let before = Usage { input: Tokens(10), ..Usage::default() };
+        let mut ledger = ClaudeUsageLedger { before, ..ClaudeUsageLedger::default() };
         let mut counted = |id: &str, total: u64| {
             let seen = saw(&mut ledger, None, &message(id, 5, 0)).map_or(0, |(input, ..)| input);
             let totals = models(json!({"m": {"inputTokens": total}}));

@@ -35,6 +35,8 @@ objects! { "snake_case":
         #[serde(rename = "type")]
         kind: Option<Text<'a>>,
         text: Option<Text<'a>>,
+        /// Missing where the CLI itself ends a message that was cut off.
+        stop_reason: Option<Text<'a>>,
     }
 
     /// `assistant` and `user`.
@@ -79,6 +81,10 @@ objects! { "snake_case":
         kind: Text<'a>,
         text: Option<Text<'a>>,
         thinking: Option<Text<'a>>,
+        /// The whole of a thought, encrypted, in base64.
+        signature: Option<Text<'a>>,
+        /// The same of a thought that is not shown at all.
+        data: Option<Text<'a>>,
         id: Option<Text<'a>>,
         name: Option<Text<'a>>,
         input: Option<&'a RawValue>,

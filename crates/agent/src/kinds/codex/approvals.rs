@@ -114,7 +114,7 @@ impl CodexProtocol {
             },
         };
         let title = input.as_object().and_then(|fields| fields.values().next()).and_then(Value::as_str);
-        let title = text::whole(title.unwrap_or(tool));
+        let title = title.unwrap_or(tool).trim().to_owned();
         let ruling = self.rules.ruling(tool, &input, Some(&self.directory));
         let tool = tool.to_owned();
         let wanted = Wanted { thread: wanted.thread_id, tool, input, title, form: ApprovalForm::Decision };
@@ -163,7 +163,7 @@ impl CodexProtocol {
         let wanted: wire::PermissionsApproval = decode(request.params.get(), request.method)?;
         let tool = "Permissions".to_owned();
         let ruling = self.rules.ruling(&tool, &wanted.permissions, Some(&self.directory));
-        let title = text::one_line(&wanted.permissions.to_string());
+        let title = wanted.permissions.to_string();
         let form = ApprovalForm::Grant(wanted.permissions.clone());
         let wanted = Wanted { thread: wanted.thread_id, tool, input: wanted.permissions, title, form };
         Ok(self.settle(request.id, wanted, ruling))
@@ -189,7 +189,7 @@ impl CodexProtocol {
             .find(|open| open.tool.input.as_ref() == Some(&meta.tool_params))
             .map_or_else(|| tools::mcp_name(&server, "unknown"), |open| open.tool.name.clone());
         let ruling = self.rules.ruling(&tool, &meta.tool_params, Some(&self.directory));
-        let title = text::one_line(&wanted.message);
+        let title = wanted.message.trim().to_owned();
         let form = ApprovalForm::Elicitation;
         let wanted = Wanted { thread: wanted.thread_id, tool, input: meta.tool_params, title, form };
         Ok(self.settle(request.id, wanted, ruling))

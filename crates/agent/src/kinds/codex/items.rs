@@ -1,7 +1,7 @@
 //! The items of a turn: messages, thoughts, tool calls, summaries.
 
 use serde_json::value::RawValue;
-use towline_core::{AgentEvent, Role, Tokens, ToolStatus, ToolUse};
+use towline_core::{AgentEvent, Role, ToolStatus, ToolUse};
 
 use super::protocol::CodexProtocol;
 use super::tools;
@@ -32,7 +32,7 @@ impl CodexProtocol {
             Item::UserMessage(wire::UserItem { client_id: Some(id) }) if ours => {
                 return Ok(self.on_echo(id).into_iter().collect());
             }
-            Item::ContextCompaction if ours => self.usage.compacting(),
+            Item::ContextCompaction if ours => self.usage.before_compaction = self.usage.context_used,
             _ => {}
         }
         let Some(tool) = tools::tool_use(&item) else { return Ok(Vec::new()) };
@@ -85,7 +85,7 @@ impl CodexProtocol {
                 event.map(|event| self.within(thread, event)).into_iter().collect()
             }
             Item::ContextCompaction if ours => {
-                let before: Option<Tokens> = self.usage.before_compaction();
+                let before = self.usage.before_compaction.take();
                 vec![self.on_compacted(before)]
             }
             _ => Vec::new(),

@@ -30,20 +30,12 @@ pub(super) enum CodexStage {
 pub(super) enum CodexPurpose {
     Initialize,
     Thread,
+    /// A copy of the requested conversation.
     Fork,
     Compact,
     Prompt,
     /// An operator's request. Other frames show whether it took effect.
     Steer,
-}
-
-/// Which conversation an answer opens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ThreadOwner {
-    /// The requested one.
-    Asked,
-    /// A copy of the requested one.
-    Copy,
 }
 
 /// A requested summary.
@@ -65,8 +57,7 @@ impl CodexProtocol {
     ) -> Vec<Action> {
         match (purpose, result) {
             (CodexPurpose::Initialize, Ok(_)) => self.send_opening(),
-            (CodexPurpose::Thread, Ok(answer)) => self.on_thread_answer(answer, ThreadOwner::Asked),
-            (CodexPurpose::Fork, Ok(answer)) => self.on_thread_answer(answer, ThreadOwner::Copy),
+            (CodexPurpose::Thread | CodexPurpose::Fork, Ok(answer)) => self.on_thread_answer(answer, purpose),
             (CodexPurpose::Thread, Err(error)) if self.asked.is_some() && is_in_use(&error) => {
                 self.send_fork(error)
             }
@@ -111,9 +102,9 @@ impl CodexProtocol {
         self.ask_of_agent("fork", CodexPurpose::Fork, "thread/fork", params).into_iter().collect()
     }
 
-    fn on_thread_answer(&mut self, answer: &RawValue, whose: ThreadOwner) -> Vec<Action> {
+    fn on_thread_answer(&mut self, answer: &RawValue, purpose: CodexPurpose) -> Vec<Action> {
         if let Some(answer) = lenient(answer) {
-            return self.on_thread(answer, whose);
+            return self.on_thread(answer, purpose == CodexPurpose::Fork);
         }
         let error = RpcError { message: "its answer was not understood".to_owned(), ..RpcError::default() };
         let counted = self.lines.unknown(format!("answer to {}", self.opening.0), answer.get());
@@ -121,13 +112,13 @@ impl CodexProtocol {
         counted.into_iter().chain(closed).collect()
     }
 
-    fn on_thread(&mut self, answer: wire::ThreadAnswer, whose: ThreadOwner) -> Vec<Action> {
+    fn on_thread(&mut self, answer: wire::ThreadAnswer, is_copy: bool) -> Vec<Action> {
         let id = SessionId::new(&answer.thread.id);
-        let resumed = self.asked.as_ref() == Some(&id) || whose == ThreadOwner::Copy;
+        let resumed = self.asked.as_ref() == Some(&id) || is_copy;
         self.evidence.refused_request = None;
         self.thread = Some(answer.thread.id);
         self.model = answer.model;
-        self.usage.resumed(resumed);
+        self.usage.has_past = resumed;
         self.evidence.session_started = true;
         let mut actions = vec![Action::emit(AgentEvent::SessionStarted(SessionStarted {
             native_id: id.clone(),
@@ -136,7 +127,7 @@ impl CodexProtocol {
             agent_version: answer.thread.cli_version,
         }))];
         let notice = match &self.asked {
-            Some(asked) if whose == ThreadOwner::Copy => Some(Action::notice(format!(
+            Some(asked) if is_copy => Some(Action::notice(format!(
                 "another process has session {asked} open: the agent continues in a copy of it, session {id}"
             ))),
             Some(asked) if !resumed => Some(Action::not_resumed(asked, &id)),
@@ -183,7 +174,7 @@ impl CodexProtocol {
         if let Some(compaction) = &mut self.compaction {
             compaction.happened = true;
         }
-        Action::emit(AgentEvent::Compacted { before, after: self.usage.context_used() })
+        Action::emit(AgentEvent::Compacted { before, after: self.usage.context_used })
     }
 
     /// The turn for the summary is over. The prompt follows, unless it would fail for the same reason.

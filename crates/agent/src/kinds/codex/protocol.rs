@@ -19,7 +19,7 @@ use super::items::{self, Open};
 use super::opening::{CodexCompaction, CodexPurpose, CodexStage};
 use super::usage::CodexUsageLedger;
 use super::{plan, wire};
-use crate::jsonrpc::{Incoming, Peer};
+use crate::jsonrpc::{self, Message, Peer};
 use crate::lines::{Conversation, Lines, Reading, Unknown, decode};
 use crate::permission::Rules;
 use crate::protocol::{Action, Frame, LaunchContext, ProcessEnd, Protocol, Steer};
@@ -79,7 +79,6 @@ impl CodexProtocol {
             rules: Rules::of(settings, context.permitted),
             directory: context.directory.to_owned(),
             unused: unused.map(str::to_owned).into_iter().collect(),
-            usage: CodexUsageLedger::new(resumes),
             evidence: Evidence { asked_to_resume: resumes, ..Evidence::default() },
             ..Self::default()
         }
@@ -182,12 +181,14 @@ impl Conversation for CodexProtocol {
     }
 
     fn read(&mut self, line: &str) -> Reading {
-        match self.peer.read(line) {
-            Some(Incoming::Answer { purpose, result }) => Ok(self.on_answer_to(purpose, result)),
-            // Answers to the operator's requests, when the conversation is read again.
-            Some(Incoming::StrayAnswer) => Ok(Vec::new()),
-            Some(Incoming::Request(request)) => self.on_request(&request),
-            Some(Incoming::Notification { method, params }) => self.on_news(method, params),
+        match jsonrpc::read(line) {
+            Some(Message::Answer { id, result }) => match self.peer.answered(id) {
+                Some(purpose) => Ok(self.on_answer_to(purpose, result)),
+                // Answers to the operator's requests, when the conversation is read again.
+                None => Ok(Vec::new()),
+            },
+            Some(Message::Request(request)) => self.on_request(&request),
+            Some(Message::Notification { method, params }) => self.on_news(method, params),
             None => Err(Unknown::line(line)),
         }
     }

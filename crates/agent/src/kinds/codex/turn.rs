@@ -103,13 +103,11 @@ impl CodexProtocol {
             return Ok(Vec::new());
         }
         let name = ErrorName::of(&news.error);
-        let ours = self.is_ours(&news.thread_id);
-        let mut attempt = 0;
-        if ours {
-            let retries = &mut self.evidence.retries;
-            retries.add(name.status);
-            attempt = retries.count;
+        let is_ours = self.is_ours(&news.thread_id);
+        if is_ours {
+            self.evidence.retries.add(name.status);
         }
+        let attempt = if is_ours { self.evidence.retries.count } else { 0 };
         let words = news.error.additional_details.unwrap_or(news.error.message);
         let event = AgentEvent::Retrying {
             status: name.status,

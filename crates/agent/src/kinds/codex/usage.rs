@@ -15,13 +15,13 @@ use crate::usage::less;
 #[derive(Debug, Default)]
 pub(super) struct CodexUsageLedger {
     /// Whether our conversation was resumed.
-    has_past: bool,
+    pub(super) has_past: bool,
     /// The last total of each conversation, by its id.
     counted: HashMap<String, Usage>,
-    context_used: Option<Tokens>,
+    pub(super) context_used: Option<Tokens>,
     context_size: Option<Tokens>,
     /// The tokens in the context before the running summary.
-    before_compaction: Option<Tokens>,
+    pub(super) before_compaction: Option<Tokens>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,28 +34,6 @@ enum UsageOwner {
 }
 
 impl CodexUsageLedger {
-    pub(super) fn new(has_past: bool) -> Self {
-        Self { has_past, ..Self::default() }
-    }
-
-    /// Sets whether the conversation was resumed.
-    pub(super) fn resumed(&mut self, resumed: bool) {
-        self.has_past = resumed;
-    }
-
-    pub(super) const fn context_used(&self) -> Option<Tokens> {
-        self.context_used
-    }
-
-    pub(super) fn compacting(&mut self) {
-        self.before_compaction = self.context_used;
-    }
-
-    /// The tokens in the context before the summary that has just ended.
-    pub(super) fn before_compaction(&mut self) -> Option<Tokens> {
-        self.before_compaction.take()
-    }
-
     fn count(
         &mut self,
         thread: &str,
@@ -145,6 +123,10 @@ mod tests {
         }
     }
 
+    fn resumed() -> CodexUsageLedger {
+        CodexUsageLedger { has_past: true, ..CodexUsageLedger::default() }
+    }
+
     fn usage(total: Counts, last: Counts) -> TokenUsage {
         TokenUsage { total, last, model_context_window: Some(1000) }
     }
@@ -161,7 +143,7 @@ mod tests {
 
     #[test]
     fn totals_become_increases_and_the_cache_is_not_counted_twice() {
-        let mut ledger = CodexUsageLedger::new(false);
+        let mut ledger = CodexUsageLedger::default();
         let first = usage(counts(100, 20, 5), counts(100, 20, 5));
         assert_eq!(added(ledger.count("t", UsageOwner::OurTurn, &first, None)), Some((80, 20, 5, Some(105))));
         assert_eq!(added(ledger.count("t", UsageOwner::OurTurn, &first, None)), None);
@@ -174,19 +156,18 @@ mod tests {
 
     #[test]
     fn the_usage_of_an_earlier_process_is_not_counted_again() {
-        let mut ledger = CodexUsageLedger::new(true);
+        let mut ledger = resumed();
         let past = usage(counts(100, 0, 5), counts(60, 0, 5));
         assert_eq!(added(ledger.count("t", UsageOwner::OurPast, &past, None)), Some((0, 0, 0, Some(65))));
         let now = usage(counts(140, 0, 7), counts(40, 0, 2));
         assert_eq!(added(ledger.count("t", UsageOwner::OurTurn, &now, None)), Some((40, 0, 2, Some(42))));
 
-        let mut without_repetition = CodexUsageLedger::new(true);
+        let mut without_repetition = resumed();
         assert_eq!(
             added(without_repetition.count("t", UsageOwner::OurTurn, &now, None)),
             Some((40, 0, 2, Some(42)))
         );
-        let mut fresh_instead = CodexUsageLedger::new(true);
-        fresh_instead.resumed(false);
+        let mut fresh_instead = CodexUsageLedger::default();
         assert_eq!(
             added(fresh_instead.count("t", UsageOwner::OurTurn, &now, None)),
             Some((140, 0, 7, Some(42)))
@@ -195,7 +176,7 @@ mod tests {
 
     #[test]
     fn after_an_overflow_counting_begins_again() {
-        let mut ledger = CodexUsageLedger::new(false);
+        let mut ledger = CodexUsageLedger::default();
         let before = usage(counts(900, 0, 5), counts(900, 0, 5));
         ledger.count("t", UsageOwner::OurTurn, &before, None);
         let nothing = |total_tokens| Counts { total_tokens, ..counts(0, 0, 0) };
@@ -210,10 +191,10 @@ mod tests {
 
     #[test]
     fn subagents_are_counted_and_fill_no_context() {
-        let mut ledger = CodexUsageLedger::new(true);
+        let mut ledger = resumed();
         let theirs = usage(counts(10, 0, 1), counts(10, 0, 1));
         assert_eq!(added(ledger.count("sub", UsageOwner::Subagent, &theirs, None)), Some((10, 0, 1, None)));
-        assert_eq!(ledger.context_used(), None);
+        assert_eq!(ledger.context_used, None);
     }
 
     #[test]

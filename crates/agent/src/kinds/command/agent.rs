@@ -1,6 +1,6 @@
 //! Plain programs as a kind of agent.
 
-use towline_core::{LaunchProblem, SessionPlan};
+use towline_core::{LaunchProblem, SessionId};
 
 use super::protocol::CommandProtocol;
 use crate::abilities::{Abilities, Ability};
@@ -18,8 +18,17 @@ const NOT_ENFORCED: &str = "Towline cannot enforce it for a plain program: \
 pub(crate) struct Command;
 
 impl Agent for Command {
+    /// The command and its arguments, with the prompt in its place, then the arguments that resume a conversation.
     fn argv(&self, settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
-        argv(settings, context)
+        let with_prompt = |word: &String| match settings.cli.prompt {
+            PromptBy::Stdin => word.clone(),
+            PromptBy::File => word.replace(PromptBy::FILE_WORD, context.prompt_file),
+            PromptBy::Argument => word.replace(PromptBy::ARGUMENT_WORD, context.prompt),
+        };
+        let session = context.resumed().map(SessionId::as_str).unwrap_or_default();
+        let resume = settings.cli.resume.iter().filter(|_| context.resumed().is_some());
+        let resume = resume.map(|word| word.replace(PromptBy::SESSION_WORD, session));
+        settings.command.iter().chain(&settings.args).map(with_prompt).chain(resume).collect()
     }
 
     fn stdio(&self, settings: &AgentSettings) -> Stdio {
@@ -94,20 +103,4 @@ impl Agent for Command {
     fn resuming(&self, settings: &AgentSettings) -> Resuming {
         if settings.cli.resume.is_empty() { Resuming::Never } else { Resuming::Possible }
     }
-}
-
-/// The command and its arguments, with the prompt in its place, then the arguments that resume a conversation.
-fn argv(settings: &AgentSettings, context: &LaunchContext<'_>) -> Vec<String> {
-    let with_prompt = |word: &String| match settings.cli.prompt {
-        PromptBy::Stdin => word.clone(),
-        PromptBy::File => word.replace(PromptBy::FILE_WORD, context.prompt_file),
-        PromptBy::Argument => word.replace(PromptBy::ARGUMENT_WORD, context.prompt),
-    };
-    let resume: &[String] = match context.session {
-        SessionPlan::Fresh(_) => &[],
-        SessionPlan::Resume(_) => &settings.cli.resume,
-    };
-    let (SessionPlan::Fresh(session) | SessionPlan::Resume(session)) = context.session;
-    let resume = resume.iter().map(|word| word.replace(PromptBy::SESSION_WORD, &session.to_string()));
-    settings.command.iter().chain(&settings.args).map(with_prompt).chain(resume).collect()
 }

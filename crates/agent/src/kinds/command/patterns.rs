@@ -31,7 +31,7 @@ impl Patterns {
 
     /// The program's own id of the conversation.
     pub(super) fn session(&self, line: &str) -> Option<String> {
-        let id = captured(self.session.as_ref()?, line)?.trim();
+        let id = self.session.as_ref()?.captures(line)?.get(1)?.as_str().trim();
         (!id.is_empty()).then(|| id.to_owned())
     }
 
@@ -48,8 +48,4 @@ impl Patterns {
     pub(super) fn is_limit(&self, line: &str) -> bool {
         self.limit.as_ref().is_some_and(|limit| limit.is_match(line))
     }
-}
-
-fn captured<'a>(pattern: &Regex, line: &'a str) -> Option<&'a str> {
-    Some(pattern.captures(line)?.get(1)?.as_str())
 }

@@ -80,6 +80,19 @@ fn a_call_without_a_rule_waits_for_a_person_and_is_allowed_once() {
 }
 
 #[test]
+fn whoever_is_asked_sees_the_whole_command() {
+    let script = "cat > x.sh <<'E'\nrm -rf /srv/me\nE\nsh x.sh";
+    let mut prose = command("t", script);
+    prose["title"] = "write a file".into();
+    for wanted in [command("t", script), prose] {
+        let mut protocol = in_turn(&asking("agent"));
+        let actions = give(&mut *protocol, &request(7, wanted));
+        let [Ask { about: About::Permission { title, .. }, .. }] = &asked(&actions)[..] else { panic!() };
+        assert_eq!(title, script);
+    }
+}
+
+#[test]
 fn rules_go_before_asking_and_the_deny_list_before_all() {
     let settings = AgentSettings {
         allow: vec!["Bash(git *)".into(), "Edit(src/*)".into(), "mcp__docs".into()],

@@ -1,6 +1,7 @@
 //! Every recording of the real CLI, read to its end.
 
 use std::collections::BTreeMap;
+use std::ops::Add;
 
 use serde_json::Value;
 use towline_agent::{Action, Pricing, Protocol, UnknownPrice, priced};
@@ -9,18 +10,39 @@ use towline_core::{AgentEvent, MicroUsd, PriceList, Tokens, Usage};
 use super::support::{RECORDED, events, results, used, written};
 use crate::recording::{Recording, Steering};
 
+/// Two subagents: each has finished a message, and one has written the text of its next.
+const INTERRUPTED: &str = "subagents_interrupted";
+
+/// An interrupt inside the second message, in a new and an old version. The old one has also sent a request of its own,
+/// which it does not show.
+const CUT_OFF: [&str; 2] = ["message_cut_off", "message_cut_off_older"];
+
 #[test]
 fn the_sum_of_usage_is_what_the_cli_reports() {
     for recording in RECORDED.all() {
         let (actions, _) = recording.play();
         let counted = used(&actions);
         // A recording without a result, or with an empty one, used nothing: its requests all failed.
-        let reported = results(&recording).last().map(reported_usage).filter(|used| !used.is_empty());
-        let reported = reported.unwrap_or_default();
-        // Only the messages have the lifetime of the cache.
-        let counted = Usage { cache_write_1h: Tokens(0), ..counted };
+        let reported = all_results(&results(&recording)).filter(|used| !used.is_empty());
+        let mut reported = reported.unwrap_or_default();
+        if recording.name == INTERRUPTED {
+            reported.input = reported.input + Tokens(1_000);
+        }
+        if CUT_OFF.contains(&recording.name.as_str()) {
+            reported.input = Tokens(100_000);
+            reported.output = reported.output.max(Tokens(101));
+        }
+        // Only the messages have the lifetime of the cache, and output that is estimated.
+        let counted = Usage { cache_write_1h: Tokens(0), written: Tokens(0), ..counted };
         assert_eq!(counted, reported, "{}", recording.name);
     }
+}
+
+/// The usage of a process in all its results.
+fn all_results(results: &[Value]) -> Option<Usage> {
+    let growth = |result: &&Value| result["model_usage_since_last_result"].is_object();
+    let increases = results.iter().filter(growth).map(reported_usage);
+    increases.reduce(Add::add).or_else(|| results.last().map(reported_usage))
 }
 
 /// The usage of a process in its result: the totals, or the increase if that is there.
@@ -179,4 +201,52 @@ fn a_turn_that_was_cut_off_is_charged_by_its_estimate() {
     usages(&recording, with_prices(resumed(&recording))).into_iter().for_each(|used| sum.record(used));
     assert_eq!((sum.cost, sum.spent().estimated), (MicroUsd(0), true));
     assert!((14_908..14_918).contains(&sum.estimate.0), "{sum:?}");
+}
+
+/// What a recording used.
+fn total(recording: &Recording) -> Usage {
+    let mut sum = Usage::default();
+    let used = usages(recording, with_prices(recording.protocol()));
+    used.into_iter().for_each(|used| sum.record(used));
+    sum
+}
+
+/// What a recording costs: the figure of the CLI, and the estimate beside it.
+fn charged(recording: &Recording) -> (u64, u64) {
+    let sum = total(recording);
+    (sum.cost.0, sum.estimate.0)
+}
+
+#[test]
+fn a_message_that_an_interrupt_cut_off_is_charged_beside_what_the_cli_reports() {
+    // 1,000 tokens of input, and 300 bytes of text with the first token of output.
+    let recording = RECORDED.named(INTERRUPTED);
+    assert_eq!(charged(&recording), (25_300, 5_000 + 101 * 25));
+    assert_eq!(total(&recording).written, Tokens(100));
+}
+
+#[test]
+fn the_second_message_of_a_turn_is_charged_when_it_is_cut_off() {
+    // 50,000 tokens of input, the first token of output, and a byte of text.
+    let estimate = 150_000 + 2 * 15;
+    assert_eq!(
+        CUT_OFF.map(|name| charged(&RECORDED.named(name))),
+        [(151_500, estimate), (151_725, estimate)]
+    );
+}
+
+#[test]
+fn subagents_in_the_background_are_charged_as_they_write_and_once() {
+    let mut recording = RECORDED.named("subagents_in_background");
+    assert_eq!((charged(&recording), total(&recording).written), ((75_300, 0), Tokens(0)));
+    let results = recording.lines.iter().enumerate().filter(|(_, line)| line.contains(r#""type":"result""#));
+    let results: Vec<usize> = results.map(|(at, _)| at).collect();
+    recording.lines.truncate(results[1]);
+    let (cost, estimate) = charged(&recording);
+    assert_eq!(cost, 12_800);
+    // Four messages, of which two call a tool.
+    let texts = 4 * (5_000 + 101 * 25);
+    assert!((texts + 500..texts + 2_000).contains(&estimate), "{estimate}");
+    let written = total(&recording).written.0;
+    assert!((420..480).contains(&written), "their output counts as tokens: {written}");
 }

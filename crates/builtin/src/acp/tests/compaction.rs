@@ -21,9 +21,8 @@ fn filling(step: Step, input: u64) -> Step {
 
 #[tokio::test]
 async fn a_conversation_that_fills_its_window_is_summarised_and_the_turn_continues() {
-    let place = Place::new();
     let look = filling(calls(&[("list", json!({}))]), 90_000);
-    let (mut agent, session) = place.session([look, replies("SUMMARY"), replies("Done.")]).await;
+    let (mut agent, session) = new_session([look, replies("SUMMARY"), replies("Done.")]).await;
     let (news, answer) = agent.prompt(&session, "do it").await;
     assert_eq!((stop_reason(&answer), text(&news, "agent_message_chunk").as_str()), ("end_turn", "Done."));
     let messages = compacted(&news);
@@ -41,14 +40,12 @@ async fn a_conversation_that_fills_its_window_is_summarised_and_the_turn_continu
 
 #[tokio::test]
 async fn a_provider_that_reports_an_overflow_gets_a_summary_once() {
-    let place = Place::new();
     let steps = [fails("", ErrorClass::Overflow), replies("SUMMARY"), replies("Done.")];
-    let (mut agent, session) = place.session(steps).await;
+    let (mut agent, session) = new_session(steps).await;
     let (news, answer) = agent.prompt(&session, "go").await;
     assert_eq!((stop_reason(&answer), compacted(&news).len()), ("end_turn", 1));
-    let place = Place::new();
     let steps = [fails("", ErrorClass::Overflow), replies("SUMMARY"), fails("", ErrorClass::Overflow)];
-    let (mut agent, session) = place.session(steps).await;
+    let (mut agent, session) = new_session(steps).await;
     let (_, answer) = agent.prompt(&session, "go").await;
     assert_eq!(
         (&answer["error"]["code"], &answer["error"]["data"]["class"]),
@@ -58,23 +55,20 @@ async fn a_provider_that_reports_an_overflow_gets_a_summary_once() {
 
 #[tokio::test]
 async fn a_summary_that_does_not_help_ends_the_turn() {
-    let place = Place::new();
     let full = || filling(calls(&[("list", json!({}))]), 95_000);
-    let (mut agent, session) = place.session([full(), replies("SUMMARY"), full()]).await;
+    let (mut agent, session) = new_session([full(), replies("SUMMARY"), full()]).await;
     let (_, answer) = agent.prompt(&session, "go").await;
     assert_eq!(answer["error"]["data"]["class"], "overflow", "{answer}");
     assert_eq!(agent.asked().len(), 3);
-    let place = Place::new();
     let long = "x".repeat(500_000);
-    let (mut agent, session) = place.session([replies("SUMMARY")]).await;
+    let (mut agent, session) = new_session([replies("SUMMARY")]).await;
     let (_, answer) = agent.prompt(&session, &long).await;
     assert_eq!(answer["error"]["data"]["class"], "overflow", "{answer}");
 }
 
 #[tokio::test]
 async fn the_user_can_ask_for_a_summary() {
-    let place = Place::new();
-    let (mut agent, session) = place.session([replies("Hi."), replies("SUMMARY"), replies("ok")]).await;
+    let (mut agent, session) = new_session([replies("Hi."), replies("SUMMARY"), replies("ok")]).await;
     let (news, answer) = agent.prompt(&session, "/compact").await;
     assert_eq!(
         (stop_reason(&answer), text(&news, "agent_message_chunk").as_str()),

@@ -65,8 +65,7 @@ async fn a_malformed_message_is_refused_and_the_next_line_is_read() {
 
 #[tokio::test]
 async fn requests_are_answered_while_a_turn_runs_and_a_second_prompt_is_refused() {
-    let place = Place::new();
-    let (mut agent, session) = place.session([Step::Hangs("working")]).await;
+    let (mut agent, session) = new_session([Step::Hangs("working")]).await;
     let prompt = agent.ask(&session, "go").await;
     agent.wait_for_update("agent_message_chunk").await;
     assert!(agent.call("initialize", json!({})).await["result"].is_object());
@@ -82,8 +81,7 @@ async fn requests_are_answered_while_a_turn_runs_and_a_second_prompt_is_refused(
 
 #[tokio::test]
 async fn sessions_run_side_by_side() {
-    let place = Place::new();
-    let (mut agent, one) = place.session([Step::Hangs("one works"), replies("two is done")]).await;
+    let (mut agent, one) = new_session([Step::Hangs("one works"), replies("two is done")]).await;
     let two = agent.new_session().await;
     let first = agent.ask(&one, "hang").await;
     agent.wait_for_update("agent_message_chunk").await;
@@ -99,8 +97,7 @@ async fn sessions_run_side_by_side() {
 
 #[tokio::test]
 async fn the_end_of_the_input_cancels_what_runs_and_ends_the_agent() {
-    let place = Place::new();
-    let (mut agent, session) = place.session([Step::Hangs("working")]).await;
+    let (mut agent, session) = new_session([Step::Hangs("working")]).await;
     let id = agent.ask(&session, "go").await;
     agent.wait_for_update("agent_message_chunk").await;
     let last = agent.end().await;
@@ -109,8 +106,7 @@ async fn the_end_of_the_input_cancels_what_runs_and_ends_the_agent() {
 
 #[tokio::test]
 async fn another_model_is_asked_once_it_is_chosen() {
-    let place = Place::new();
-    let (mut agent, session) = place.session([replies("a"), replies("b")]).await;
+    let (mut agent, session) = new_session([replies("a"), replies("b")]).await;
     agent.prompt(&session, "one").await;
     agent.call("session/set_model", json!({"sessionId": session, "modelId": "other"})).await;
     let (news, _) = agent.prompt(&session, "two").await;

@@ -175,13 +175,23 @@ impl Place {
     }
 }
 
+/// An agent with an open session in a place of its own.
+pub(super) async fn new_session(steps: impl IntoIterator<Item = Step>) -> (Agent, String) {
+    let place = Place::new();
+    let (mut agent, id) = place.session(steps).await;
+    agent.own_place = Some(place);
+    (agent, id)
+}
+
 /// An agent, from the client's side.
 pub(super) struct Agent {
     pub(super) model: Arc<Scripted>,
     input: WriteHalf<DuplexStream>,
     output: Lines<BufReader<ReadHalf<DuplexStream>>>,
     server: JoinHandle<()>,
-    work: PathBuf,
+    pub(super) work: PathBuf,
+    /// Its folders, where the test does not hold them.
+    own_place: Option<Place>,
     last_id: u64,
     /// The option that a permission request is answered with.
     pub(super) permit: &'static str,
@@ -199,7 +209,7 @@ impl Agent {
         let server = tokio::spawn(serve(settings, make, read, write));
         let (read, input) = tokio::io::split(ours);
         let output = BufReader::new(read).lines();
-        Self { model, input, output, server, work, last_id: 0, permit: "allow_once" }
+        Self { model, input, output, server, work, own_place: None, last_id: 0, permit: "allow_once" }
     }
 
     pub(super) async fn line(&mut self, line: &str) {

@@ -13,10 +13,9 @@ fn retries(news: &[Value]) -> Vec<Value> {
 
 #[tokio::test(start_paused = true)]
 async fn passing_errors_are_retried_and_each_retry_is_reported() {
-    let place = Place::new();
     let steps =
         [fails("Hal", ErrorClass::CutOff), fails("", ErrorClass::Server), replies("Hello."), replies("ok")];
-    let (mut agent, session) = place.session(steps).await;
+    let (mut agent, session) = new_session(steps).await;
     let (news, answer) = agent.prompt(&session, "go").await;
     assert_eq!(stop_reason(&answer), "end_turn");
     let retried = retries(&news);
@@ -44,9 +43,8 @@ async fn lasting_errors_end_the_prompt_with_their_class() {
         (ErrorClass::Refused, "refused", 400, 1),
         (ErrorClass::Invalid, "invalid", 400, 1),
     ] {
-        let place = Place::new();
         let steps = (0..tries).map(|_| fails("", class)).chain([replies("Better.")]);
-        let (mut agent, session) = place.session(steps).await;
+        let (mut agent, session) = new_session(steps).await;
         let (_, answer) = agent.prompt(&session, "go").await;
         let wanted = json!({"code": code, "message": "scripted", "data": {"class": name}});
         assert_eq!(answer["error"], wanted);
@@ -56,7 +54,6 @@ async fn lasting_errors_end_the_prompt_with_their_class() {
 
 #[tokio::test]
 async fn a_short_limit_is_waited_for_once() {
-    let place = Place::new();
     let limited = |milliseconds| {
         let until = clock::now() + jiff::SignedDuration::from_millis(milliseconds);
         let class = ErrorClass::Limited;
@@ -65,7 +62,7 @@ async fn a_short_limit_is_waited_for_once() {
             ProviderError { class, status: Some(429), until: Some(until), message: "slow".into() },
         )
     };
-    let (mut agent, session) = place.session([limited(50), replies("ok"), limited(50), limited(50)]).await;
+    let (mut agent, session) = new_session([limited(50), replies("ok"), limited(50), limited(50)]).await;
     let (news, answer) = agent.prompt(&session, "go").await;
     assert_eq!((stop_reason(&answer), retries(&news).len()), ("end_turn", 1));
     let (_, answer) = agent.prompt(&session, "go").await;
@@ -78,8 +75,7 @@ async fn a_short_limit_is_waited_for_once() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_for_another_try_can_be_cancelled() {
-    let place = Place::new();
-    let (mut agent, session) = place.session([fails("", ErrorClass::Network)]).await;
+    let (mut agent, session) = new_session([fails("", ErrorClass::Network)]).await;
     let id = agent.ask(&session, "go").await;
     agent.wait_for("_towline/retrying").await;
     agent.send(&json!({"method": "session/cancel", "params": {"sessionId": session}})).await;

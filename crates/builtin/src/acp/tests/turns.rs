@@ -1,9 +1,12 @@
 //! The course of a turn.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 use towline_provider::{CallResult, Item, Stop, Usage};
 
 use super::support::*;
+use crate::test_waits::{contained, reaped};
 
 #[tokio::test]
 async fn words_are_streamed_and_end_the_turn_with_its_usage() {
@@ -72,10 +75,9 @@ async fn calls_are_reported_and_run_and_the_model_gets_their_results() {
 
 #[tokio::test]
 async fn the_model_learns_of_an_unknown_tool_and_of_wrong_arguments() {
-    let place = Place::new();
     let wanted =
         calls(&[("fly", json!({})), ("read", json!("no object")), ("read", json!({"path": "../x"}))]);
-    let (mut agent, session) = place.session([wanted, replies("Sorry.")]).await;
+    let (mut agent, session) = new_session([wanted, replies("Sorry.")]).await;
     let (news, answer) = agent.prompt(&session, "go").await;
     assert_eq!(stop_reason(&answer), "end_turn");
     let ends = ends(&news);
@@ -91,13 +93,11 @@ async fn the_model_learns_of_an_unknown_tool_and_of_wrong_arguments() {
 #[tokio::test]
 async fn answers_that_are_cut_or_refused_end_the_turn_without_their_calls() {
     for (stop, reason) in [(Stop::MaxTokens, "max_tokens"), (Stop::Refused, "refusal")] {
-        let place = Place::new();
         let cut = calls(&[("write", json!({"path": "a", "content": "x"}))]);
-        let (mut agent, session) =
-            place.session([but(cut, |answer| answer.stop = stop), replies("ok")]).await;
+        let (mut agent, session) = new_session([but(cut, |answer| answer.stop = stop), replies("ok")]).await;
         let (_, answer) = agent.prompt(&session, "go").await;
         assert_eq!(stop_reason(&answer), reason);
-        assert!(!place.work().join("a").exists());
+        assert!(!agent.work.join("a").exists());
         agent.prompt(&session, "on").await;
         let items = agent.asked()[1].items.clone();
         assert!(matches!(&items[2], Item::Results { results } if results[0].failed), "{items:?}");
@@ -119,9 +119,8 @@ async fn a_turn_ends_at_its_limit_of_answers() {
 
 #[tokio::test]
 async fn the_output_of_a_command_is_reported_while_it_runs() {
-    let place = Place::new();
     let command = json!({"command": "echo ready; while ! test -e go; do sleep 0.01; done; echo end"});
-    let (mut agent, session) = place.session([calls(&[("run", command)]), replies("Done.")]).await;
+    let (mut agent, session) = new_session([calls(&[("run", command)]), replies("Done.")]).await;
     agent.call("session/set_mode", json!({"sessionId": session, "modeId": "bypass"})).await;
     let id = agent.ask(&session, "go").await;
     loop {
@@ -131,37 +130,39 @@ async fn the_output_of_a_command_is_reported_while_it_runs() {
             break;
         }
     }
-    write(&place.work(), "go", "");
+    write(&agent.work, "go", "");
     let (news, answer) = agent.until(id).await;
     assert_eq!((ends(&news)[0].1.as_str(), stop_reason(&answer)), ("completed", "end_turn"));
 }
 
 #[tokio::test]
+async fn a_flood_is_reported_at_intervals_and_only_its_end() {
+    let begun = Instant::now();
+    let command = json!({"command": "head -c 100000000 /dev/zero | tr '\\0' x"});
+    let (mut agent, session) = new_session([calls(&[("run", command)]), replies("Done.")]).await;
+    let (news, _) = agent.prompt(&session, "go").await;
+    let mut reports = updates(&news, Some("tool_call_update"));
+    reports.retain(|update| update["status"] == "in_progress");
+    // The first one comes before any output.
+    let quarters = begun.elapsed().as_millis() / 250 + 2;
+    assert!(reports.len() > 1 && reports.len() as u128 <= quarters, "{} in {quarters}", reports.len());
+    let longest = reports.iter().filter_map(|update| update["content"][0]["content"]["text"].as_str());
+    assert!(longest.map(str::len).max() <= Some(8 * 1024));
+}
+
+#[tokio::test]
 async fn a_cancelled_command_is_ended_and_the_conversation_continues() {
-    let place = Place::new();
     let command = json!({"command": "echo $$ > pid; sleep 600"});
-    let (mut agent, session) = place.session([calls(&[("run", command)]), replies("ok")]).await;
+    let (mut agent, session) = new_session([calls(&[("run", command)]), replies("ok")]).await;
     agent.call("session/set_mode", json!({"sessionId": session, "modeId": "bypass"})).await;
     let id = agent.ask(&session, "go").await;
-    let pid_file = place.work().join("pid");
-    let pid = loop {
-        let pid = std::fs::read_to_string(&pid_file).ok().and_then(|pid| pid.trim().parse().ok());
-        match pid.and_then(rustix::process::Pid::from_raw) {
-            Some(pid) => break pid,
-            None => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
-        }
-    };
+    let pid_file = agent.work.join("pid");
+    contained(&pid_file, "\n").await;
     agent.send(&json!({"method": "session/cancel", "params": {"sessionId": session}})).await;
     let (news, answer) = agent.until(id).await;
     assert_eq!(stop_reason(&answer), "cancelled");
     assert_eq!(ends(&news)[0].1, "failed");
-    for _ in 0..1000 {
-        if rustix::process::test_kill_process(pid).is_err() {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    assert!(rustix::process::test_kill_process(pid).is_err(), "the command still runs");
+    reaped(&pid_file).await;
     assert_eq!(stop_reason(&agent.prompt(&session, "on").await.1), "end_turn");
     let items = agent.asked()[1].items.clone();
     let Item::Results { results } = &items[2] else { panic!("{items:?}") };
@@ -173,11 +174,10 @@ async fn a_cancelled_command_is_ended_and_the_conversation_continues() {
 
 #[tokio::test]
 async fn a_provider_that_counts_no_tokens_is_reported_once_per_session() {
-    let place = Place::new();
     let uncounted = |step| but(step, |answer| answer.usage = Usage::default());
     let look = || calls(&[("list", json!({}))]);
     let steps = [look(), uncounted(look()), uncounted(replies("Done.")), uncounted(replies("Again."))];
-    let (mut agent, session) = place.session(steps).await;
+    let (mut agent, session) = new_session(steps).await;
     let problems = |news: &[Value]| {
         let problems = news.iter().filter(|message| message["method"] == "_towline/problem");
         problems.map(|message| message["params"]["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -189,9 +189,8 @@ async fn a_provider_that_counts_no_tokens_is_reported_once_per_session() {
 
 #[tokio::test]
 async fn towline_is_asked_before_each_request_and_a_turn_that_gets_no_answer_sends_none() {
-    let place = Place::new();
     let read = json!({"path": "."});
-    let (mut agent, session) = place.session([calls(&[("list", read)]), replies("Done.")]).await;
+    let (mut agent, session) = new_session([calls(&[("list", read)]), replies("Done.")]).await;
     agent.call("initialize", json!({"protocolVersion": 1, "clientInfo": {"name": "towline"}})).await;
     let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
     let prompt = agent.request("session/prompt", prompt).await;

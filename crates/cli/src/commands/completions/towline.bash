@@ -3,7 +3,7 @@ _towline_with_values() {
     case "$prev" in
         --agent) kind=agents ;;
         --budget) kind=axes ;;
-        --goal) kind=goals ;;
+        --goal|--after|--continue) kind=goals ;;
         COMMANDS) [[ $COMP_CWORD -eq 2 ]] && kind=goals ;;
     esac
     if [[ -n $kind && $cur != -* ]]; then

@@ -154,6 +154,7 @@ pub(crate) fn a_paused_goal_is_resumed_at_no_cost(subject: &'static dyn Subject)
     let goes_on = Line::runs(RIGHT).after_prompt("# Interrupted");
     let stage = Stage::of(subject, &[goes_on, Line::hangs("tail -f /dev/null")]);
     let (towline, goal) = stage.start_until("tail -f /dev/null");
+    subject.wait_until_stored(&stage.desk, "tail -f /dev/null");
     kill_process(Pid::from_child(&towline), Signal::TERM).expect("SIGTERM");
     let ran = finish(towline);
     assert_eq!(ran.code, Some(143), "{ran:?}");

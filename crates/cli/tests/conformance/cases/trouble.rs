@@ -178,6 +178,7 @@ fn sleeps_first(subject: &'static dyn Subject) -> Stage {
 pub(crate) fn a_killed_agent_is_followed_by_one_that_goes_on(subject: &'static dyn Subject) {
     let stage = sleeps_first(subject);
     let (towline, _) = stage.start_until("tail -f /dev/null");
+    subject.wait_until_stored(&stage.desk, "tail -f /dev/null");
     for process in processes_with(&stage.desk.home.marker()) {
         if subject.is_it(&process.command) {
             let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).expect("a pid");

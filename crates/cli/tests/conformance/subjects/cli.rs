@@ -8,6 +8,7 @@ use towline_testkit::model::Reply;
 
 use crate::stage::Line;
 use crate::subject::{Conversations, Facts, FailedTurn, Refusal, Subject, Unit, When};
+use crate::support::Desk;
 
 /// A CLI in one way of driving it.
 struct Cli {
@@ -187,6 +188,12 @@ impl Subject for Cli {
 
     fn used_up_quota(&self) -> Reply {
         (self.used_up_quota)()
+    }
+
+    fn wait_until_stored(&self, desk: &Desk, text: &str) {
+        if matches!(self.cli, AgentCli::Claude | AgentCli::OlderClaude) {
+            desk.wait_until_claude_stored(text);
+        }
     }
 
     fn forget_conversations(&self) -> &'static str {

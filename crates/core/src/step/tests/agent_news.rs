@@ -3,7 +3,7 @@
 use crate::fixtures::*;
 use crate::{
     AgentEvent, Attempt, End, Event, Limit, LimitStatus, Moved, Outcome, Phase, RawRef, SessionPlan, Stamp,
-    StepOutcome, StopWhy, Stopping, Tokens, TurnEnd, TurnStop,
+    StepOutcome, Tokens, TurnStop,
 };
 
 fn rate_limit(status: LimitStatus, resets_at: Option<i64>) -> Event {
@@ -51,50 +51,25 @@ fn output_that_was_read_is_not_read_again_however_far_it_goes() {
 }
 
 #[test]
-fn the_second_refused_login_in_a_row_stops_the_agent() {
-    let mut story = Story::working(goal());
-    assert_eq!(story.receive(retrying(401)), Moved::default());
-    let moved = story.receive(retrying(403));
-    let message = "the provider refused the credentials twice in a row".to_owned();
-    let stopping = Phase::Stopping(Stopping { attempt: Some(no(1)), why: StopWhy::Auth { message } });
-    let expected = Moved {
-        events: vec![now_in(stopping)],
-        effects: vec![crate::Effect::Stop { work: "launch/1".into() }],
-        ..Moved::default()
-    };
-    assert_eq!(moved, expected);
-}
-
-#[test]
-fn a_turn_that_ended_by_a_refused_login_is_the_second_in_the_row() {
-    for (status, stops) in [(Some(401), true), (Some(403), true), (Some(500), false), (None, false)] {
-        let mut story = Story::working(goal());
-        story.receive(retrying(401));
+fn a_refused_login_is_the_second_in_a_row_unless_the_model_answered_or_something_else_failed_between() {
+    let turn_failed = |status| {
         let stop = TurnStop::Failed { status, reason: "error".into() };
-        let turn =
-            TurnEnd { stop, text: String::new(), structured: None, inner_turns: None, reported_cost: None };
-        story.receive(agent(AgentEvent::TurnEnded(turn)));
-        assert_eq!(story.state.phase.name() == "stopping", stops, "{status:?}");
+        agent(AgentEvent::TurnEnded(turn_end(stop, "")))
+    };
+    for (news, stops) in [
+        (vec![turn_failed(Some(401))], true),
+        (vec![turn_failed(Some(403))], true),
+        (vec![turn_failed(Some(500))], false),
+        (vec![turn_failed(None)], false),
+        (vec![usage(1), retrying(401)], false),
+        (vec![retrying(529), retrying(401)], false),
+        // An empty count of usage does not prove that the login worked.
+        (vec![usage(0), retrying(401)], true),
+    ] {
+        let story = Story::working(goal()).after(&[retrying(401)]).after(&news);
+        let expected = if stops { "stopping" } else { "running" };
+        assert_eq!(story.state.phase.name(), expected, "{news:?}");
     }
-}
-
-#[test]
-fn logins_refused_with_something_between_them_are_not_in_a_row() {
-    for between in [usage(1), retrying(529)] {
-        let mut story = Story::working(goal());
-        for event in [retrying(401), between, retrying(401)] {
-            assert_eq!(story.receive(event), Moved::default());
-        }
-    }
-}
-
-#[test]
-fn an_empty_count_of_usage_does_not_prove_that_the_login_worked() {
-    let mut story = Story::working(goal());
-    story.receive(retrying(401));
-    story.receive(usage(0));
-    story.receive(retrying(401));
-    assert_eq!(story.state.phase.name(), "stopping");
 }
 
 #[test]
@@ -129,8 +104,7 @@ fn denials_are_counted_in_a_row_and_an_allowance_ends_the_row() {
 
 #[test]
 fn a_conversation_that_never_got_the_goal_is_not_continued() {
-    let mut story = Story::checking();
-    story.receive(red_verdict("t1"));
+    let mut story = Story::checking().after(&[red_verdict("t1")]);
     story.work_in("s2", false);
     assert_eq!((story.state.session.clone(), story.last().resumed), (None, false));
     story.receive(ended(crashed()));

@@ -4,7 +4,7 @@ use crate::fixtures::*;
 use crate::prompt::{Conversation, next_prompt};
 use crate::{
     Axis, Baseline, BaselineCheck, BaselineMode, Effect, End, EscalationReason, Event, FailureReason, Goal,
-    Illegal, MissingProgram, Moved, Phase, ReplacedChecks, Stale, StepOutcome, StopWhy, Stopping, Timeout,
+    Illegal, MissingProgram, Moved, Phase, ReplacedChecks, Stale, StepOutcome, StopWhy, Timeout,
 };
 
 /// A goal whose first attempt waits for the checks on the base since second 0.
@@ -135,7 +135,7 @@ fn a_stop_ends_the_checks_on_the_base_and_they_run_again_when_the_goal_goes_on()
         assert_eq!(story.receive(stop.clone()), moved_to(settled.clone(), &["baseline/1"]));
         assert_eq!(story.state.baseline, Baseline::Pending);
         story.receive(if stop == pause() { Event::ResumeRequested } else { retry(&[]) });
-        assert_eq!(story.receive(Event::Dispatched).effects, [Effect::RunBaseline { round: 2 }]);
+        assert_eq!(story.receive(dispatched()).effects, [Effect::RunBaseline { round: 2 }]);
 
         let mut working = beside();
         let moved = working.receive(stop);
@@ -148,10 +148,7 @@ fn a_stop_ends_the_checks_on_the_base_and_they_run_again_when_the_goal_goes_on()
 fn other_stops_of_the_agent_leave_the_checks_on_the_base_running() {
     let mut story = beside();
     story.receive(timed_out(Timeout::Idle));
-    assert!(matches!(
-        story.state.phase,
-        Phase::Stopping(Stopping { why: StopWhy::Timeout { timeout: Timeout::Idle }, .. })
-    ));
+    assert_eq!(story.state.phase, stopping(StopWhy::Timeout { timeout: Timeout::Idle }));
     assert!(story.state.baseline.is_running());
     story.receive(ended(End::Lost));
     assert_eq!(story.state.phase, Phase::Running { attempt: no(2) });
@@ -161,18 +158,12 @@ fn other_stops_of_the_agent_leave_the_checks_on_the_base_running() {
 
 #[test]
 fn the_wait_does_not_count_against_wall() {
-    let goal = Goal { budget: wall(5), ..goal_with_baseline(BaselineMode::Red) };
-    let ends = |story: &mut Story| {
-        story.wait(3_600);
-        story.receive(baseline_reached(1, vec![red("tests", "1 failed")]));
-        (story.state.phase.clone(), story.state.wall_ends())
-    };
-    let mut story = Story::launched(goal.clone());
-    assert_eq!(ends(&mut story), (Phase::Running { attempt: no(1) }, Some(at(3_605))));
+    let mut story = Story::launched(Goal { baseline: BaselineMode::Red, ..goal_limited("wall=5s") });
+    story.wait(3_600);
+    let reached = story.clone().after(&[baseline_reached(1, vec![red("tests", "1 failed")])]).state;
+    assert_eq!((&reached.phase, reached.wall_ends()), (&Phase::Running { attempt: no(1) }, Some(at(3_605))));
 
-    let mut cancelled = Story::launched(goal);
-    cancelled.wait(3_600);
-    cancelled.receive(Event::CancelRequested);
+    let mut cancelled = story.after(&[Event::CancelRequested]);
     assert_eq!(cancelled.state.wall_ends(), Some(at(3_605)));
     cancelled.receive(retry(&[]));
     assert_ne!(cancelled.state.spent_axis(cancelled.now), Some(Axis::Wall));
@@ -198,7 +189,7 @@ fn a_program_that_is_not_on_path_ends_the_goal_before_an_agent_starts() {
     );
     // It may have been installed meanwhile.
     story.receive(retry(&[]));
-    assert_eq!(story.receive(Event::Dispatched).effects, [Effect::RunBaseline { round: 2 }]);
+    assert_eq!(story.receive(dispatched()).effects, [Effect::RunBaseline { round: 2 }]);
 
     let mut late = beside();
     let moved = late.receive(reached_without_program());
@@ -217,7 +208,7 @@ fn checks_that_cannot_run_on_the_base_stop_only_a_goal_whose_base_must_be_red() 
     let reason = EscalationReason::ChecksFailed { error: "no space".into() };
     assert_eq!(red.state.phase, Phase::Escalated { reason });
     red.receive(retry(&[]));
-    assert_eq!(red.receive(Event::Dispatched).effects, [Effect::RunBaseline { round: 2 }]);
+    assert_eq!(red.receive(dispatched()).effects, [Effect::RunBaseline { round: 2 }]);
 }
 
 #[test]
@@ -253,8 +244,7 @@ fn replaced_checks_judge_the_work_that_is_there_before_an_agent_goes_on() {
     story.receive(retry(&[]));
     assert_eq!(story.state.replaced_checks, Some(ReplacedChecks { checks: lint.clone(), since: at(60) }));
     assert_eq!(story.state.checks(&story.goal), lint);
-    let moved = story.receive(Event::Dispatched);
-    assert_eq!(moved.effects, [Effect::RunChecks { attempt: no(1), round: 1 }]);
+    assert_eq!(story.receive(dispatched()).effects, [run_checks(1)]);
     let moved = story.receive(Event::VerdictReached { verdict: verdict("t1", vec![red("lint", "line 3")]) });
     let prompt = launch_of(moved).prompt;
     assert!(prompt.contains("make lint") && prompt.contains("line 3"), "{prompt}");
@@ -265,7 +255,7 @@ fn replaced_checks_run_on_the_base_and_give_a_goal_that_proved_nothing_another_c
     let mut story = waiting(BaselineMode::Red).after(&[baseline_reached(1, vec![green("tests")])]);
     story.receive(Event::ChecksReplaced { checks: vec![check("lint", "make lint")] });
     story.receive(retry(&[]));
-    assert_eq!(story.receive(Event::Dispatched).effects, [Effect::RunBaseline { round: 2 }]);
+    assert_eq!(story.receive(dispatched()).effects, [Effect::RunBaseline { round: 2 }]);
     let launch = launch_of(story.receive(baseline_reached(2, vec![red("lint", "line 3")])));
     assert_prompt(&launch.prompt, &["make lint"], &["cargo test"]);
 }

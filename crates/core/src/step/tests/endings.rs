@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::each::{SampleOf, some_of_each};
+use super::each::some_of_each;
 use crate::fixtures::*;
 use crate::{
-    Effect, End, EscalationReason, Event, Follows, LaunchProblem, Moved, Phase, Policy, Refusal, SessionPlan,
+    End, EscalationReason, Event, Follows, Goal, LaunchProblem, Moved, Phase, Policy, Refusal, SessionPlan,
     Timeout,
 };
 
@@ -36,13 +36,7 @@ refused           sleeping  counts  2 kept | sleeping  counts  2
 output_limit      escalated counts  1 kept | escalated counts  1
 ";
 
-impl SampleOf<Self> for End {
-    fn kind(&self) -> &Self {
-        self
-    }
-}
-
-some_of_each! { ends: End, by End {
+some_of_each! { ends: End, by End of |end| end => {
     End::Completed => End::Completed;
     End::Asked => End::Asked;
     End::Slept { .. } => End::Slept { duration: Duration::from_secs(60), reason: "CI".into() };
@@ -159,7 +153,7 @@ fn after_a_limit_the_session_goes_on() {
 fn three_attempts_in_a_row_that_die_before_a_session_escalate_and_none_counts() {
     let mut story = Story::launched(goal());
     for pause in [2, 4] {
-        let until = story.now + std::time::Duration::from_secs(pause);
+        let until = story.now + Duration::from_secs(pause);
         let n = story.last().n;
         let reason = "the agent ended badly: crashed".to_owned();
         let expected = moved_to(Phase::Sleeping { until, reason }, &[&format!("launch/{n}")]);
@@ -219,23 +213,6 @@ fn a_crash_at_work_counts_and_the_session_goes_on_after_a_pause() {
 }
 
 #[test]
-fn a_refused_resume_forgets_the_session_and_sends_everything_again() {
-    let mut story = Story::checking();
-    story.receive(red_verdict("t1"));
-    let end = End::ResumeRefused { why: Refusal::NotFound };
-    let moved = story.receive(ended(end));
-    let reason = "the agent ended badly: session not resumed".to_owned();
-    assert_eq!(moved, moved_to(Phase::Sleeping { until: at(2), reason }, &["launch/2"]));
-    assert_eq!((story.state.session.clone(), story.state.attempts_spent()), (None, 1));
-    let launch = story.go_on();
-    assert_eq!(launch.session, SessionPlan::Fresh(fresh_session(3)));
-    let prompt = "# Goal\n\nMake the tests pass.\n\n# How it will be checked\n\n- tests: `cargo test`\n\n\
-                  # Checks that failed on your work\n\n## tests\n\nCommand: `cargo test`\nResult: exit code 101\n\n\
-                  ```\n1 failed\n```";
-    assert_eq!(launch.prompt, prompt);
-}
-
-#[test]
 fn an_agents_own_cap_on_a_goal_without_checks_goes_on_at_once() {
     let mut story = Story::working(goal_without_checks());
     let moved = story.receive(ended(End::MaxTurns));
@@ -247,28 +224,38 @@ fn an_agents_own_cap_on_a_goal_without_checks_goes_on_at_once() {
 }
 
 #[test]
-fn an_agent_that_cannot_be_started_escalates_with_the_fix_and_costs_no_attempt() {
-    let mut story = Story::launched(goal());
-    let problem = LaunchProblem::NotFound { program: "claude".into() };
-    let moved = story.receive(ended(End::SpawnFailed { problem }));
+fn what_only_a_person_can_put_right_is_reported_in_its_own_words_before_and_between_attempts() {
+    let gone = || EscalationReason::RepositoryGone { path: "/src/shop".into() };
+    let no_repository = LaunchProblem::NoRepository { path: "/src/shop".into() };
+    let error = || "towline.toml:3: unknown key `agnet`".to_owned();
+    let broken = || EscalationReason::Configuration { error: error() };
+    let unusable = LaunchProblem::Configuration { message: error() };
+    let not_found = LaunchProblem::NotFound { program: "claude".into() };
     let problem = "`claude` was not found; install it, or set `command` of the agent".to_owned();
-    let reason = EscalationReason::SpawnFailed { problem };
-    assert_eq!(moved, moved_to(Phase::Escalated { reason }, &["launch/1"]));
-    assert_eq!(story.state.attempts_spent(), 0);
-}
-
-#[test]
-fn a_model_that_declines_escalates_with_its_words() {
-    let reason = EscalationReason::Declined { message: "I will not".into() };
-    assert_eq!(Story::escalated().state.phase, Phase::Escalated { reason });
-}
-
-#[test]
-fn refused_credentials_escalate_by_the_agents_name() {
-    let mut story = Story::working(goal());
-    let moved = story.receive(ended(End::Auth { message: "not logged in".into() }));
-    let reason = EscalationReason::Auth { agent: "claude".into(), message: "not logged in".into() };
-    assert_eq!(moved, moved_to(Phase::Escalated { reason }, &["launch/1"]));
+    let never_started = EscalationReason::SpawnFailed { problem };
+    let spawn_failed = |problem| ended(End::SpawnFailed { problem });
+    let message = || "words of the agent".to_owned();
+    let refused = EscalationReason::Auth { agent: "claude".into(), message: message() };
+    let declined = EscalationReason::Declined { message: message() };
+    let not_checked = EscalationReason::ChecksFailed { error: "no space".into() };
+    let without_agent = Story::preparing(Goal { agents: vec![], ..goal() });
+    let working = || Story::working(goal());
+    // No other agent could work, either.
+    let of_two = || Story::launched(Story::of_two_agents().goal);
+    for (mut story, event, reason, settled, spent) in [
+        (Story::preparing(goal()), repository_gone(), gone(), "prepare/1", 0),
+        (of_two(), spawn_failed(no_repository), gone(), "launch/1", 0),
+        (Story::preparing(goal()), unconfigured(), broken(), "prepare/1", 0),
+        (of_two(), spawn_failed(unusable), broken(), "launch/1", 0),
+        (without_agent, prepared(), EscalationReason::NoAgent, "prepare/1", 0),
+        (Story::launched(goal()), spawn_failed(not_found), never_started, "launch/1", 0),
+        (working(), ended(End::Auth { message: message() }), refused, "launch/1", 0),
+        (working(), ended(End::Declined { message: message() }), declined, "launch/1", 1),
+        (Story::checking(), Event::ChecksFailed { error: "no space".into() }, not_checked, "checks/1", 1),
+    ] {
+        assert_eq!(story.receive(event), moved_to(Phase::Escalated { reason }, &[settled]));
+        assert_eq!(story.state.attempts_spent(), spent);
+    }
 }
 
 #[test]
@@ -277,7 +264,7 @@ fn the_pause_grows_with_each_bad_ending_and_a_good_one_ends_the_row() {
     for pause in [2, 4, 8] {
         let before = story.now;
         story.receive(ended(End::ServerError { status: Some(500), message: String::new() }));
-        assert_eq!(story.state.phase.until(), Some(before + std::time::Duration::from_secs(pause)));
+        assert_eq!(story.state.phase.until(), Some(before + Duration::from_secs(pause)));
         story.go_on();
         story.work_in("s1", true);
     }
@@ -307,7 +294,7 @@ fn time_in_the_queue_costs_no_attempt_and_makes_no_pause_longer() {
         story.receive(Event::Woken);
         assert_eq!(story.state.phase, Phase::Queued);
         story.wait(seconds);
-        story.receive(Event::Dispatched);
+        story.receive(dispatched());
         story.work_in("s1", true);
         story.receive(ended(crashed()));
         let pause = story.state.phase.until().expect("a pause").duration_since(story.now);
@@ -322,31 +309,25 @@ fn an_overflowing_conversation_is_summarised_twice_and_then_left_for_one_that_he
     let mut story = Story::checking();
     let first = launch_of(story.receive(red_verdict("t1")));
     assert_eq!(first.compact, None);
+    story.work_in("s1", true);
     for _ in 0..Policy::COMPACTIONS_AFTER_OVERFLOW {
-        story.work_in("s1", true);
         story.receive(ended(End::ContextOverflow));
         let again = story.go_on();
+        story.work_in("s1", true);
         assert_eq!(again.compact.as_deref(), Some(Policy::COMPACTION_FOCUS));
         assert_eq!((again.session, again.prompt), (first.session.clone(), first.prompt.clone()));
     }
-    story.work_in("s1", true);
     story.receive(ended(End::ContextOverflow));
     let fresh = story.go_on();
     assert_eq!((fresh.session, fresh.compact), (SessionPlan::Fresh(fresh_session(5)), None));
-    assert!(
-        fresh.prompt.starts_with("# Goal") && fresh.prompt.contains("# Checks that failed"),
-        "{}",
-        fresh.prompt
-    );
+    assert_prompt(&fresh.prompt, &["# Goal", "# Checks that failed"], &[]);
 }
 
 #[test]
 fn work_that_survived_a_bad_end_is_checked_before_anything_else_follows() {
     let mut story = Story::working(goal());
-    let checking = Moved {
-        effects: vec![Effect::RunChecks { attempt: no(1), round: 1 }],
-        ..moved_to(Phase::Checking { attempt: no(1) }, &["launch/1"])
-    };
+    let checking =
+        Moved { effects: vec![run_checks(1)], ..moved_to(Phase::Checking { attempt: no(1) }, &["launch/1"]) };
     assert_eq!(story.receive(ended_with_work(crashed())), checking);
     assert_eq!(story.state.errors_in_row, 0);
 
@@ -355,13 +336,10 @@ fn work_that_survived_a_bad_end_is_checked_before_anything_else_follows() {
 
     // Not proven, the end has its usual consequence, and the agent hears of both.
     let reason = "the agent ended badly: crashed".to_owned();
-    let until = story.now + std::time::Duration::from_secs(2);
+    let until = story.now + Duration::from_secs(2);
     assert_eq!(story.receive(red_verdict("t1")), moved_to(Phase::Sleeping { until, reason }, &["checks/1"]));
     let launch = story.go_on();
-    assert!(
-        launch.prompt.contains("# Interrupted") && launch.prompt.contains("# Checks that failed"),
-        "{launch:?}"
-    );
+    assert_prompt(&launch.prompt, &["# Interrupted", "# Checks that failed"], &[]);
     assert_eq!(launch.session, resumed());
 }
 
@@ -369,7 +347,8 @@ fn work_that_survived_a_bad_end_is_checked_before_anything_else_follows() {
 fn every_end_has_the_same_consequence_once_the_work_it_left_is_found_wanting() {
     // Two ends are Towline's own: their work is checked when the goal goes on.
     let is_own = |end: &End| matches!(end, End::OverBudget | End::Interrupted);
-    for end in ends().into_iter().filter(|end| end.is_bad() && !is_own(end)) {
+    let announced = End::RateLimited { until: Some(at(3_600)) };
+    for end in ends().into_iter().chain([announced]).filter(|end| end.is_bad() && !is_own(end)) {
         for before in [Story::working(goal()), Story::launched(goal())] {
             let mut story = before.clone();
             story.receive(ended_with_work(end.clone()));
@@ -407,15 +386,4 @@ fn work_that_a_cut_off_agent_left_on_a_goal_without_checks_proves_nothing() {
     let mut story = Story::working(goal_without_checks());
     story.receive(ended_with_work(crashed()));
     assert_eq!(story.state.phase.name(), "sleeping");
-}
-
-#[test]
-fn work_that_survived_a_limit_is_checked_before_the_wait() {
-    let mut story = Story::working(goal());
-    let end = End::RateLimited { until: Some(at(3_600)) };
-    story.receive(ended_with_work(end));
-    assert_eq!(story.state.phase, Phase::Checking { attempt: no(1) });
-    let limited = Phase::Limited { until: at(3_600), guessed: false };
-    assert_eq!(story.receive(red_verdict("t1")), moved_to(limited, &["checks/1"]));
-    assert_eq!(story.state.attempts_spent(), 0);
 }

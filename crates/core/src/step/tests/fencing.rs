@@ -13,10 +13,6 @@ fn attempt_news() -> [Event; 5] {
     ]
 }
 
-fn check_news() -> [Event; 3] {
-    [Event::CheckStarted { name: "tests".into(), process: None }, green_verdict("t1"), Event::Stopped]
-}
-
 fn assert_stale(
     mut story: Story,
     generation: Generation,
@@ -70,7 +66,8 @@ fn news_of_another_attempt_is_stale() {
     let mut story = Story::checking();
     story.receive(red_verdict("t1"));
     let generation = story.state.generation;
-    for event in attempt_news().into_iter().chain(check_news()) {
+    let started = Event::CheckStarted { name: "tests".into(), process: None };
+    for event in attempt_news().into_iter().chain([started, green_verdict("t1"), Event::Stopped]) {
         for other in [1, 3] {
             assert_stale(story.clone(), generation, Some(no(other)), event.clone(), Stale::Attempt);
         }

@@ -15,7 +15,7 @@ fn handed_over(from: &str, to: &str, why: &str) -> Event {
 /// The goal is queued and gets a slot; gives back the events and the launch that follow.
 fn next(story: &mut Story) -> (Vec<Event>, Launch) {
     assert_eq!(story.state.phase, Phase::Queued);
-    let moved = story.receive(Event::Dispatched);
+    let moved = story.receive(dispatched());
     (moved.events.clone(), launch_of(moved))
 }
 
@@ -28,8 +28,7 @@ fn a_limited_agent_hands_over_at_once_with_everything_the_next_one_must_know() {
     let mut story = Story::of_two_agents();
     story.receive(agent(AgentEvent::TurnStarted));
     story.receive(turn_ended("I changed the parser."));
-    story.receive(ended(End::Completed));
-    story.receive(red_verdict("t1"));
+    story.fail_checks("t1");
     story.work_in("s1", true);
     story.receive(message_sent("keep it small"));
     let end = End::RateLimited { until: Some(at(3_600)) };
@@ -55,14 +54,6 @@ fn a_limited_agent_hands_over_at_once_with_everything_the_next_one_must_know() {
 }
 
 #[test]
-fn a_goal_that_lists_one_agent_waits_for_it() {
-    let mut story = Story::working(goal());
-    story.receive(limited_until(3_600));
-    assert_eq!(story.state.phase, Phase::Limited { until: at(3_600), guessed: false });
-    assert_eq!(story.go_on().agent, AgentName::new("claude"));
-}
-
-#[test]
 fn when_all_are_limited_the_goal_waits_for_the_first_that_can_go_on_again() {
     let mut story = Story::of_two_agents();
     story.receive(limited_until(3_600));
@@ -84,8 +75,7 @@ fn the_agent_that_took_over_keeps_the_work_while_it_can() {
     next(&mut story);
     story.work_in("c1", false);
     story.wait(600);
-    story.receive(ended(End::Completed));
-    let launch = launch_of(story.receive(red_verdict("t1")));
+    let launch = story.fail_checks("t1");
     assert_eq!(launch.agent, AgentName::new("codex"));
     assert_eq!(launch.session, SessionPlan::Resume(crate::SessionId::new("c1")));
 }
@@ -126,8 +116,7 @@ fn an_agent_that_fails_again_and_again_is_left_alone_for_a_while() {
 
 #[test]
 fn an_agent_that_never_starts_hands_over_after_three_tries() {
-    let agents = vec![AgentName::new("claude"), AgentName::new("codex")];
-    let mut story = Story::launched(crate::Goal { agents, ..goal() });
+    let mut story = Story::launched(Story::of_two_agents().goal);
     for _ in 1..Policy::FAILED_STARTS {
         story.receive(ended(crashed()));
         story.go_on();

@@ -10,10 +10,10 @@ use proptest::prelude::*;
 
 use crate::fixtures::*;
 use crate::{
-    About, AgentEvent, AgentName, Amount, Answerer, Ask, Axis, BaselineMode, Budget, BudgetChange,
-    CheckResult, End, Event, Goal, LaunchProblem, Limit, LimitStatus, MessageNo, MicroUsd, MissingProgram,
-    NextSession, Outcome, Phase, QuestionNo, RawRef, Refusal, Reply, Timeout, Tokens, ToolCall, ToolKind,
-    ToolStatus, ToolUse, TurnEnd, TurnStop, Usage, Verdict, Words,
+    AgentEvent, AgentName, Amount, Ask, Axis, BaselineMode, Budget, BudgetChange, CheckResult, End, Event,
+    Goal, LaunchProblem, Limit, LimitStatus, MessageNo, MicroUsd, MissingProgram, NextSession, Outcome,
+    Phase, QuestionNo, RawRef, Refusal, Reply, Timeout, Tokens, ToolStatus, TurnEnd, TurnStop, Usage,
+    Verdict, Words,
 };
 
 /// An event for the goal.
@@ -98,7 +98,7 @@ fn budget() -> impl Strategy<Value = Budget> {
 /// Any event. What carries a goal on is more frequent than what ends it.
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
-        4 => Just(Event::Dispatched),
+        4 => Just(dispatched()),
         4 => Just(prepared()),
         3 => (1_u32..4, vec(check_result(), 0..3), prop::bool::weighted(0.1)).prop_map(baseline_reached),
         1 => (1_u32..4, text()).prop_map(|(round, reason)| Event::BaselineUnknown { round, reason }),
@@ -119,7 +119,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Event::CancelRequested),
         1 => Just(pause()),
         2 => Just(Event::ResumeRequested),
-        4 => (1_u32..6, reply()).prop_map(|(question, reply)| answer(question, reply)),
+        4 => (1_u32..6, reply()).prop_map(|(question, reply)| replied_to(question, reply)),
         1 => (1_u32..6).prop_map(|question| Event::AnswerDelivered { question: QuestionNo(question), words: Words::Dropped }),
         2 => text().prop_map(|text| Event::MessageSent { text }),
         1 => option::of(text()).prop_map(|focus| Event::CompactRequested { focus }),
@@ -142,7 +142,7 @@ fn baseline_reached((round, checks, is_missing): (u32, Vec<CheckResult>, bool)) 
 
 fn agent_event() -> impl Strategy<Value = AgentEvent> {
     prop_oneof![
-        4 => (0_u32..4, any::<bool>()).prop_map(|(id, resumed)| started(id, resumed)),
+        4 => (0_u32..4, any::<bool>()).prop_map(|(id, resumed)| session_started(&format!("s{id}"), resumed)),
         4 => Just(AgentEvent::TurnStarted),
         4 => any_usage().prop_map(|used| AgentEvent::Usage {
             model: None,
@@ -164,20 +164,13 @@ fn agent_event() -> impl Strategy<Value = AgentEvent> {
         1 => text().prop_map(|reason| AgentEvent::NotCompacted { reason }),
         1 => outcome().prop_map(|outcome| AgentEvent::Decided(decision(outcome))),
         1 => turn_end().prop_map(AgentEvent::TurnEnded),
-        1 => text().prop_map(|id| AgentEvent::Tool(tool(id))),
+        1 => text().prop_map(|id| tool(&id, ToolStatus::Running)),
         1 => text().prop_map(|raw| AgentEvent::Unrecognised { what: "frame".into(), raw, count: 3 }),
     ]
 }
 
 fn any_ask() -> impl Strategy<Value = Ask> {
-    let about = prop_oneof![
-        Just(ask().about),
-        Just(About::Permission {
-            call: ToolCall { tool: "Bash".into(), input: "00".into() },
-            title: "rm x".into(),
-            rule: "Bash(rm x)".into(),
-        }),
-    ];
+    let about = prop_oneof![Just(ask().about), Just(permission().about),];
     let default = prop::sample::select(vec![None, Some("red".to_owned()), Some("no".to_owned())]);
     let patience = option::of((0_u64..500).prop_map(Duration::from_secs));
     (option::of(text()), about, default, patience).prop_map(|(request, about, default, patience)| Ask {
@@ -194,31 +187,6 @@ fn reply() -> impl Strategy<Value = Reply> {
         1 => Just(Reply::Allowed),
         1 => text().prop_map(|message| Reply::Denied { message }),
     ]
-}
-
-fn answer(question: u32, reply: Reply) -> Event {
-    Event::Answered { question: QuestionNo(question), reply, by: Answerer::Person }
-}
-
-fn started(id: u32, resumed: bool) -> AgentEvent {
-    match session(&format!("s{id}"), resumed) {
-        Event::Agent { event } => event,
-        other => unreachable!("{other:?}"),
-    }
-}
-
-fn tool(id: String) -> ToolUse {
-    ToolUse {
-        id,
-        tool: ToolKind::Execute,
-        name: "Bash".into(),
-        title: "ls".into(),
-        status: ToolStatus::Running,
-        input: Some(serde_json::json!({ "command": ["ls", null, 1] })),
-        output: None,
-        exit_code: Some(-1),
-        paths: vec!["a".into()],
-    }
 }
 
 fn any_usage() -> impl Strategy<Value = Usage> {

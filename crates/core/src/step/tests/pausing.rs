@@ -1,18 +1,15 @@
 //! Pausing ends what runs and costs nothing; resuming continues where the goal was.
 
-use std::time::Duration;
-
 use crate::fixtures::*;
 use crate::{
-    AgentEvent, Budget, Commit, Effect, End, Event, Outcome, PauseReason, Phase, QuestionNo, StopWhy,
-    Stopping, Timeout, Usage,
+    AgentEvent, Commit, Effect, End, Event, Outcome, PauseReason, Phase, QuestionNo, StepOutcome, StopWhy,
+    Timeout, Usage,
 };
 
 const PAUSED: Phase = Phase::Paused { reason: PauseReason::Operator };
 
-fn stopping(attempt: Option<u32>) -> Phase {
-    let why = StopWhy::Pause { reason: PauseReason::Operator };
-    Phase::Stopping(Stopping { attempt: attempt.map(no), why })
+fn pausing() -> Phase {
+    stopping(StopWhy::Pause { reason: PauseReason::Operator })
 }
 
 #[test]
@@ -26,9 +23,7 @@ fn pausing_a_goal_that_only_waits_takes_effect_at_once() {
 fn a_paused_agent_is_interrupted_and_its_session_continues_without_cost() {
     let mut story = Story::working(goal());
     story.state.errors_in_row = 1;
-    let moved = story.receive(pause());
-    assert_eq!(moved.effects, [Effect::Stop { work: "launch/1".into() }]);
-    assert_eq!(story.state.phase, stopping(Some(1)));
+    assert_eq!(story.receive(pause()), stop(pausing(), "launch/1"));
     assert_eq!(story.receive(ended_with_work(crashed())).effects, []);
     assert_eq!((&story.state.phase, &story.last().end), (&PAUSED, &Some(End::Interrupted)));
     assert_eq!((story.state.attempts_spent(), story.state.errors_in_row), (0, 1));
@@ -52,6 +47,21 @@ fn a_shutdown_is_recorded_as_the_reason() {
 }
 
 #[test]
+fn a_pause_by_a_person_wins_over_a_shutdown_whichever_comes_first() {
+    let shutdown = Event::PauseRequested { reason: PauseReason::Shutdown };
+    for events in [
+        [pause(), shutdown.clone(), ended(crashed())],
+        [shutdown.clone(), pause(), ended(crashed())],
+        [shutdown.clone(), ended(crashed()), pause()],
+    ] {
+        let mut story = Story::working(goal()).after(&events);
+        assert_eq!(story.state.phase, PAUSED);
+        assert!(matches!(story.offer(pause()), StepOutcome::Illegal(_)), "it is paused already");
+        assert!(matches!(story.offer(shutdown.clone()), StepOutcome::Illegal(_)));
+    }
+}
+
+#[test]
 fn a_supervisor_that_got_the_signal_pauses_the_goal() {
     for end in [ended(End::Interrupted), ended_with_work(End::Interrupted)] {
         let mut story = Story::working(goal());
@@ -66,8 +76,7 @@ fn a_turn_that_finished_while_it_was_paused_is_checked_first() {
     let mut story = Story::working(goal()).after(&[pause(), ended(End::Completed)]);
     assert_eq!((&story.state.phase, &story.last().end), (&PAUSED, &Some(End::Completed)));
     story.receive(Event::ResumeRequested);
-    let moved = story.receive(Event::Dispatched);
-    assert_eq!(moved.effects, [Effect::RunChecks { attempt: no(1), round: 1 }]);
+    assert_eq!(story.receive(dispatched()).effects, [run_checks(1)]);
     assert_eq!(story.receive(green_verdict("t1")), moved_to(Phase::Done, &["checks/1"]));
 }
 
@@ -77,8 +86,7 @@ fn paused_checks_run_again_first() {
     story.receive(pause());
     assert_eq!(story.receive(Event::Stopped), moved_to(PAUSED, &["stop/checks/1", "checks/1"]));
     story.receive(Event::ResumeRequested);
-    let moved = story.receive(Event::Dispatched);
-    assert_eq!(moved.effects, [Effect::RunChecks { attempt: no(1), round: 2 }]);
+    assert_eq!(story.receive(dispatched()).effects, [run_checks(2)]);
     assert_eq!(launch_of(story.receive(red_verdict("t1"))).attempt, no(2));
 }
 
@@ -88,7 +96,7 @@ fn a_paused_setup_is_begun_again() {
     story.receive(pause());
     assert_eq!(story.receive(Event::Stopped), moved_to(PAUSED, &["stop/prepare/1", "prepare/1"]));
     story.receive(Event::ResumeRequested);
-    assert_eq!(story.receive(Event::Dispatched).effects, [Effect::Prepare { round: 2 }]);
+    assert_eq!(story.receive(dispatched()).effects, [Effect::Prepare { round: 2 }]);
 }
 
 #[test]
@@ -118,37 +126,26 @@ fn a_wait_that_the_agent_asked_for_goes_on_after_a_pause() {
 #[test]
 fn a_quota_that_is_used_up_is_waited_for_after_a_pause() {
     let mut story = Story::limited().after(&[pause(), Event::ResumeRequested]);
-    story.receive(Event::Dispatched);
+    story.receive(dispatched());
     assert_eq!(story.state.phase.until(), Some(at(3_600)));
 }
 
 #[test]
-fn the_time_of_a_pause_is_not_the_goals() {
-    let wall = Some(Duration::from_secs(3_600));
-    let mut story = Story::working(goal_with(Budget { wall, ..Budget::default() }));
-    story.wait(1_000);
-    story.receive(pause());
-    story.receive(ended(crashed()));
-    story.wait(100_000);
-    story.receive(Event::ResumeRequested);
-    let left = story.state.wall_ends().map(|ends| ends.duration_since(story.now).as_secs());
-    assert_eq!(left, Some(2_600));
-}
-
-#[test]
-fn a_pause_counts_from_its_request_also_if_nobody_lives_to_carry_it_out() {
-    let wall = Some(Duration::from_secs(3_600));
-    let left = |story: &Story| story.state.wall_ends().map(|ends| ends.duration_since(story.now).as_secs());
-    let mut story = Story::working(goal_with(Budget { wall, ..Budget::default() }));
-    story.wait(1_000);
-    story.receive(pause());
-    story.wait(100_000);
-    let mut early = story.clone();
-    story.receive(ended(End::Lost));
-    story.receive(Event::ResumeRequested);
-    assert_eq!(left(&story), Some(2_600));
-    early.receive(Event::ResumeRequested);
-    assert_eq!(left(&early), Some(2_600));
+fn the_time_of_a_pause_is_not_the_goals_also_if_nobody_lives_to_carry_it_out() {
+    let mut working = Story::working(goal_limited("wall=1h"));
+    working.wait(1_000);
+    // It ends at once, after the time, or not before the goal is resumed.
+    for (before, after) in [
+        (vec![pause(), ended(crashed())], vec![Event::ResumeRequested]),
+        (vec![pause()], vec![ended(End::Lost), Event::ResumeRequested]),
+        (vec![pause()], vec![Event::ResumeRequested]),
+    ] {
+        let mut story = working.clone().after(&before);
+        story.wait(100_000);
+        let story = story.after(&after);
+        let left = story.state.wall_ends().map(|ends| ends.duration_since(story.now).as_secs());
+        assert_eq!(left, Some(2_600));
+    }
 }
 
 #[test]
@@ -166,7 +163,7 @@ fn a_pause_wins_over_every_reason_to_stop_but_cancelling() {
     let denied: Vec<Event> = vec![decided(Outcome::Deny); 5];
     for reasons in [&[timed_out(Timeout::Idle)][..], &[timed_out(Timeout::Wall)], &denied] {
         let mut story = Story::working(goal()).after(reasons);
-        assert_eq!(story.receive(pause()), moved_to(stopping(Some(1)), &[]));
+        assert_eq!(story.receive(pause()), moved_to(pausing(), &[]));
         assert_eq!(story.receive(ended(crashed())), moved_after_stop(PAUSED, 1, End::Interrupted));
     }
     let mut story = Story::working(goal()).after(&[Event::CancelRequested, pause()]);
@@ -210,8 +207,7 @@ fn an_agent_hears_once_that_a_person_worked_in_its_workspace() {
         assert_eq!(launch.session, resumed());
         assert_prompt(&launch.prompt, &["# A person worked here"], &[]);
         story.work_in("s1", true);
-        story.receive(ended(End::Completed));
-        assert!(!launch_of(story.receive(red_verdict("t1"))).prompt.contains("A person"));
+        assert!(!story.fail_checks("t1").prompt.contains("A person"));
     }
 }
 

@@ -189,27 +189,24 @@ fn assert_leads_on(story: &Story) {
     let position = |story: &Story| (story.state.phase.clone(), story.state.waits_for_baseline());
     let before = position(&story);
     let event = match &before.0 {
-        Phase::Queued => Event::Dispatched,
+        Phase::Queued => dispatched(),
         Phase::Preparing if story.state.waits_for_baseline() => {
             Event::BaselineUnknown { round: story.state.baseline_rounds, reason: String::new() }
         }
         Phase::Preparing => prepared(),
-        // Nothing leads out of it but an answer, or its deadline.
-        Phase::Blocked { until: None, .. } => return,
-        Phase::Blocked { until: Some(until), .. } => {
-            story.now = (*until).max(story.now);
-            Event::Woken
-        }
         Phase::Running { .. } => ended(crashed()),
         Phase::Checking { .. } => red_verdict("other"),
         Phase::Stopping(_) if story.state.last_attempt().is_some_and(|last| last.end.is_none()) => {
             ended(crashed())
         }
         Phase::Stopping(_) => Event::Stopped,
-        Phase::Sleeping { until, .. } | Phase::Limited { until, .. } => {
+        Phase::Sleeping { until, .. }
+        | Phase::Limited { until, .. }
+        | Phase::Blocked { until: Some(until), .. } => {
             story.now = (*until).max(story.now);
             Event::Woken
         }
+        // Nothing leads out of a question without a deadline but an answer.
         _ => return,
     };
     story.receive(event);
@@ -221,7 +218,7 @@ fn assert_can_be_ended(story: &Story) {
     let mut story = story.clone();
     story.now = story.state.phase.until().map_or(story.now, |until| until.max(story.now));
     let end_what_runs = [ended(crashed()), Event::Stopped, Event::ChecksFailed { error: String::new() }];
-    let go_on = [Event::Woken, Event::Dispatched, prepared()];
+    let go_on = [Event::Woken, dispatched(), prepared()];
     let cancel = [Event::CancelRequested, ended(crashed()), Event::Stopped];
     for event in end_what_runs.into_iter().chain(go_on).chain(cancel) {
         // Most of them are illegal in the phase of the goal.

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::fixtures::*;
 use crate::{
-    AgentEvent, AgentName, Axis, Budget, End, EscalationReason, Event, FailureReason, Goal, Launch,
-    ModelChoice, Moved, NextSession, Origin, Phase, Policy, SessionId, SessionPlan, Timeout, Work,
+    AgentEvent, AgentName, Axis, End, EscalationReason, Event, FailureReason, Goal, Launch, ModelChoice,
+    Moved, NextSession, Origin, Phase, Policy, SessionId, SessionPlan, Timeout, Work,
 };
 
-fn server_error() -> Event {
-    ended(End::ServerError { status: None, message: "connection refused".into() })
+fn server_error() -> End {
+    End::ServerError { status: None, message: "connection refused".into() }
 }
 
 /// The only notice among what followed.
@@ -30,9 +30,7 @@ fn second_attempt() -> Story {
     story.receive(message_sent("keep it small"));
     story.receive(agent(AgentEvent::Heard { message: crate::MessageNo(1) }));
     story.receive(usage(1));
-    story.receive(ended(End::Completed));
-    let launch = launch_of(story.receive(red_verdict("t1")));
-    assert_eq!(launch.session, resumed());
+    assert_eq!(story.fail_checks("t1").session, resumed());
     story
 }
 
@@ -41,7 +39,7 @@ fn an_outage_of_hours_costs_neither_attempts_nor_errors_and_is_tried_every_five_
     let mut story = Story::working(goal());
     let mut pauses = Vec::new();
     for _ in 0..40 {
-        story.receive(server_error());
+        story.receive(ended(server_error()));
         let Phase::Sleeping { until, reason } = &story.state.phase else { panic!("{:?}", story.state.phase) };
         assert_eq!(reason, "the model cannot be reached: server error");
         pauses.push(until.duration_since(story.now).as_secs());
@@ -63,29 +61,27 @@ fn an_outage_of_hours_costs_neither_attempts_nor_errors_and_is_tried_every_five_
 fn a_server_error_after_an_answer_is_an_error() {
     let mut story = Story::working(goal());
     story.receive(usage(1));
-    story.receive(server_error());
+    story.receive(ended(server_error()));
     assert_eq!((story.state.attempts_spent(), story.state.errors_in_row), (1, 1));
     // The next one does not reach the model.
     story.go_on();
     story.work_in("s1", true);
-    story.receive(server_error());
+    story.receive(ended(server_error()));
     assert_eq!((story.state.attempts_spent(), story.state.errors_in_row), (1, 1));
 }
 
 #[test]
 fn an_outage_ends_with_the_wall_time_or_needs_a_person_after_twelve_hours() {
-    let wall = Some(Duration::from_secs(3_600));
     let spent = Phase::Failed { reason: FailureReason::Budget { axis: Axis::Wall } };
     let message = "connection refused".to_owned();
     let unreachable = Phase::Escalated { reason: EscalationReason::Unreachable { message } };
-    for (wall, hours, expected) in [(wall, 1, spent), (None, 12, unreachable)] {
-        let mut story = Story::working(goal_with(Budget { wall, ..Budget::default() }));
+    for (goal, hours, expected) in [(goal_limited("wall=1h"), 1, spent), (goal(), 12, unreachable)] {
+        let mut story = Story::working(goal);
         while !story.state.phase.is_settled() {
-            story.receive(server_error());
-            if matches!(story.state.phase, Phase::Sleeping { .. }) {
-                story.now = story.state.phase.until().expect("a time");
-                story.receive(Event::Woken);
-                story.receive(Event::Dispatched);
+            story.receive(ended(server_error()));
+            if let Some(until) = story.state.phase.until() {
+                story.now = until;
+                story = story.after(&[Event::Woken, dispatched()]);
             }
         }
         assert_eq!(story.state.phase, expected);
@@ -102,7 +98,7 @@ fn an_outage_hands_over_to_the_next_agent_and_back_to_the_first() {
     let mut story = Story::of_two_agents();
     let mut agents = Vec::new();
     for _ in 0..16 {
-        story.receive(server_error());
+        story.receive(ended(server_error()));
         let launch = story.go_on();
         agents.push(launch.agent.to_string());
         story.work_in("s", true);
@@ -168,8 +164,7 @@ fn a_guessed_reset_doubles_until_the_model_answers() {
         story.go_on();
         story.work_in("s1", true);
     }
-    story.receive(usage(1));
-    story.receive(ended(End::RateLimited { until: None }));
+    let story = story.after(&[usage(1), ended(End::RateLimited { until: None })]);
     let until = story.now + Duration::from_secs(60);
     assert_eq!(story.state.phase, Phase::Limited { until, guessed: true });
 }
@@ -182,7 +177,7 @@ fn a_person_can_end_every_wait() {
             story.state.errors_in_row = 1;
             assert_eq!(story.receive(request.clone()), moved_to(Phase::Queued, &[]));
             assert_eq!(story.state.errors_in_row, errors);
-            assert_eq!(launch_of(story.receive(Event::Dispatched)).session, resumed());
+            assert_eq!(launch_of(story.receive(dispatched())).session, resumed());
         }
     }
 }
@@ -195,9 +190,7 @@ fn the_second_refusal_in_a_row_starts_a_new_session_that_gets_everything() {
     assert_eq!(story.go_on().session, resumed());
     // What never reached the model is no evidence about the conversation.
     story.work_in("s1", true);
-    story.receive(server_error());
-    story.go_on();
-    story.work_in("s1", true);
+    story.go_on_after(server_error());
     let moved = story.receive(ended(refused()));
     let expected = "the session is not continued: the provider refused the conversation twice in a row; the next attempt \
                 starts a new one";
@@ -210,12 +203,9 @@ fn the_second_refusal_in_a_row_starts_a_new_session_that_gets_everything() {
 fn an_answer_ends_the_row_of_refusals() {
     let mut story = second_attempt();
     story.work_in("s1", true);
-    story.receive(ended(refused()));
-    story.go_on();
-    story.work_in("s1", true);
+    story.go_on_after(refused());
     story.receive(usage(1));
-    story.receive(ended(End::Completed));
-    story.receive(red_verdict("t2"));
+    story.fail_checks("t2");
     story.work_in("s1", true);
     story.receive(ended(refused()));
     assert_eq!(story.go_on().session, resumed());
@@ -312,7 +302,7 @@ fn a_changed_model_starts_a_new_session_that_gets_everything() {
             Some(&ModelChoice::AgentDefault)
         );
         story = story.after(&[Event::CancelRequested, ended(crashed())]).after(&change);
-        let moved = story.receive(Event::Dispatched);
+        let moved = story.receive(dispatched());
         assert!(notice(&moved).contains("the model changed from the agent's own to"), "{moved:?}");
         let launch = launch_of(moved);
         assert_gets_everything(&launch);

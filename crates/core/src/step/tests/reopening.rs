@@ -1,35 +1,24 @@
-//! The operator opens a goal again.
-
-use std::time::Duration;
+//! The operator opens a goal again, takes the work of an ended one, or has it checked once more.
 
 use crate::fixtures::*;
 use crate::{
-    Axis, Budget, Effect, End, Event, FailureReason, GoalState, Illegal, Moved, Outcome, Phase, StepOutcome,
-    Timeout,
+    Axis, Budget, Commit, Effect, End, Event, FailureReason, GoalState, Illegal, Merge, Moved, Outcome,
+    Phase, StepOutcome, Timeout,
 };
 
 /// A goal that failed because this budget, its only one, is spent.
 fn spent(axis: Axis) -> Story {
-    let (budget, news) = match axis {
-        Axis::Turns => {
-            (Budget { turns: Some(1), ..Budget::NONE }, vec![ended(End::Completed), red_verdict("t1")])
-        }
-        Axis::Attempts => {
-            (Budget { attempts: Some(1), ..Budget::NONE }, vec![ended(End::Completed), red_verdict("t1")])
-        }
-        Axis::Wall => {
-            let wall = Some(Duration::from_secs(3_600));
-            (Budget { wall, ..Budget::NONE }, vec![timed_out(Timeout::Wall), ended(crashed())])
-        }
-        Axis::Tokens => {
-            (Budget { tokens: Some(used(10).tokens()), ..Budget::NONE }, vec![usage(11), ended(crashed())])
-        }
-        Axis::Usd => (Budget { usd: Some(used(10).cost), ..Budget::NONE }, vec![usage(11), ended(crashed())]),
-        Axis::Errors => (Budget { errors: Some(1), ..Budget::NONE }, vec![ended(crashed())]),
-        Axis::Denials => {
-            (Budget { denials: Some(1), ..Budget::NONE }, vec![decided(Outcome::Deny), ended(crashed())])
-        }
+    let (limit, news) = match axis {
+        Axis::Turns => ("turns=1", vec![ended(End::Completed), red_verdict("t1")]),
+        Axis::Attempts => ("attempts=1", vec![ended(End::Completed), red_verdict("t1")]),
+        Axis::Wall => ("wall=1h", vec![timed_out(Timeout::Wall), ended(crashed())]),
+        Axis::Tokens => ("tokens=400", vec![usage(11), ended(crashed())]),
+        Axis::Usd => ("usd=0.10", vec![usage(11), ended(crashed())]),
+        Axis::Errors => ("errors=1", vec![ended(crashed())]),
+        Axis::Denials => ("denials=1", vec![decided(Outcome::Deny), ended(crashed())]),
     };
+    let mut budget = Budget::NONE;
+    budget.apply(&limit.parse().expect(limit));
     let mut story = Story::working(goal_with(budget));
     story.wait(3_600);
     let story = story.after(&news);
@@ -77,7 +66,7 @@ fn a_goal_whose_budget_is_still_spent_stays_closed_and_names_the_budget() {
         assert_eq!(story.state, before);
 
         assert_eq!(story.receive(retry(&[axis.suggestion()])), moved_to(Phase::Queued, &[]));
-        let moved = story.receive(Event::Dispatched);
+        let moved = story.receive(dispatched());
         assert_eq!(moved.events, [now_in(Phase::Running { attempt: no(2) })], "{axis}");
     }
 }
@@ -87,14 +76,13 @@ fn failures_in_a_row_need_no_more_budget_to_go_on() {
     for axis in [Axis::Errors, Axis::Denials] {
         let mut story = spent(axis);
         assert_eq!(story.receive(retry(&[])), moved_to(Phase::Queued, &[]));
-        assert!(matches!(story.receive(Event::Dispatched).effects[..], [Effect::Launch(_)]), "{axis}");
+        assert!(matches!(story.receive(dispatched()).effects[..], [Effect::Launch(_)]), "{axis}");
     }
 }
 
 #[test]
 fn the_operators_absence_is_no_time_of_the_goals() {
-    let wall = Some(Duration::from_secs(3_600));
-    let mut story = Story::working(goal_with(Budget { wall, ..Budget::default() }));
+    let mut story = Story::working(goal_limited("wall=1h"));
     story.wait(1_000);
     story.receive(ended(End::Declined { message: String::new() }));
     story.wait(100_000);
@@ -108,12 +96,8 @@ fn the_operators_absence_is_no_time_of_the_goals() {
 #[test]
 fn a_setup_that_failed_is_tried_again_under_another_key() {
     let mut story = Story::preparing(goal()).after(&[prepare_failed(), retry(&[])]);
-    let expected = Moved {
-        events: vec![now_in(Phase::Preparing)],
-        effects: vec![Effect::Prepare { round: 2 }],
-        ..Moved::default()
-    };
-    assert_eq!(story.receive(Event::Dispatched), expected);
+    let effects = vec![Effect::Prepare { round: 2 }];
+    assert_eq!(story.receive(dispatched()), Moved { effects, ..moved_to(Phase::Preparing, &[]) });
     let moved = story.receive(prepared());
     assert_eq!(moved.settled, keys(&["prepare/2"]));
     assert_eq!(launch_of(moved).attempt, no(1));
@@ -143,20 +127,18 @@ fn an_agent_that_ended_well_gets_no_note_of_an_interruption() {
 
 #[test]
 fn no_progress_is_counted_anew_after_a_reopening() {
-    let mut story = Story::checking();
+    let mut story = Story::working(goal());
     for _ in 0..2 {
-        story.receive(red_verdict("t1"));
+        story.fail_checks("t1");
         story.work_in("s1", true);
-        story.receive(ended(End::Completed));
     }
-    story.receive(red_verdict("t1"));
+    let mut story = story.after(&[ended(End::Completed), red_verdict("t1")]);
     assert_eq!(story.state.phase.name(), "escalated");
     story.receive(retry(&[]));
     let launch = story.go_on();
     assert_prompt(&launch.prompt, &["1 failed"], &[]);
     story.work_in("s1", true);
-    story.receive(ended(End::Completed));
-    story.receive(red_verdict("t1"));
+    story.fail_checks("t1");
     assert_eq!((story.state.phase.name(), story.state.same_failure_in_row), ("running", 1));
 }
 
@@ -177,9 +159,36 @@ fn work_whose_checks_were_cancelled_is_checked_first() {
         let mut story = Story::checking().after(&[Event::CancelRequested, news]);
         assert_eq!(story.state.phase, Phase::Cancelled);
         story.receive(retry(&[]));
-        let moved = story.receive(Event::Dispatched);
-        assert_eq!(moved.effects, [Effect::RunChecks { attempt: no(1), round: 2 }]);
+        assert_eq!(story.receive(dispatched()).effects, [run_checks(2)]);
         assert_eq!(launch_of(story.clone().receive(red_verdict("t1"))).attempt, no(2));
         assert_eq!(story.receive(green_verdict("t1")), moved_to(Phase::Done, &["checks/1/2"]));
     }
+}
+
+#[test]
+fn a_merge_is_remembered_with_its_time_and_changes_nothing_else() {
+    let mut story = Story::checking().after(&[green_verdict("t1")]);
+    let before = story.state.clone();
+    story.wait(60);
+    assert_eq!(story.receive(merged("main")), Moved::default());
+    let (commit, candidate) = (Commit::new("m"), Commit::new("c-t1"));
+    let merge = Merge { into: "main".into(), commit, candidate, at: story.now };
+    assert_eq!(story.state, GoalState { merged: Some(merge), ..before });
+}
+
+#[test]
+fn a_goal_that_is_opened_again_no_longer_counts_as_merged() {
+    let mut story = Story::working(goal_without_checks()).after(&[ended(End::Completed), merged("main")]);
+    assert_eq!((&story.state.phase, story.state.merged.is_some()), (&Phase::Unproven, true));
+    story.receive(retry(&[]));
+    assert_eq!((&story.state.phase, &story.state.merged), (&Phase::Queued, &None));
+}
+
+#[test]
+fn checking_the_work_again_changes_neither_the_phase_nor_the_verdict() {
+    let mut story = Story::checking().after(&[green_verdict("t1")]);
+    let before = story.state.clone();
+    story.wait(60);
+    assert_eq!(story.receive(verified("t1")), Moved::default());
+    assert_eq!(story.state, before);
 }

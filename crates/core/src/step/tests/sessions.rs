@@ -26,9 +26,8 @@ fn context(used: u64) -> Event {
 }
 
 fn launch_after(used: u64, limits: SessionLimits) -> (Story, Launch) {
-    let mut story =
-        Story::working(goal_with_limits(limits)).after(&[context(used), ended(crate::End::Completed)]);
-    let launch = launch_of(story.receive(red_verdict("t1")));
+    let mut story = Story::working(goal_with_limits(limits)).after(&[context(used)]);
+    let launch = story.fail_checks("t1");
     (story, launch)
 }
 
@@ -42,7 +41,7 @@ fn a_conversation_that_lay_too_long_or_is_too_old_is_not_continued() {
         let mut story = Story::working(goal_with_limits(limits)).after(&[ended(crashed())]);
         story.wait(wait.as_secs());
         story.receive(Event::Woken);
-        let moved = story.receive(Event::Dispatched);
+        let moved = story.receive(dispatched());
         let is_noticed = matches!(&moved.events[0], Event::Notice { text } if text.contains("not continued"));
         assert_eq!(is_noticed, !continues, "{moved:?}");
         let launch = launch_of(moved);
@@ -62,8 +61,7 @@ fn a_context_at_its_threshold_is_summarised_before_the_next_prompt() {
     story.receive(session("s1", true));
     story.receive(agent(AgentEvent::Compacted { before: Some(Tokens(100)), after: Some(Tokens(20)) }));
     story.receive(agent(AgentEvent::TurnStarted));
-    story.receive(ended(crate::End::Completed));
-    assert_eq!(launch_of(story.receive(red_verdict("t2"))).compact, None);
+    assert_eq!(story.fail_checks("t2").compact, None);
     assert_eq!(story.state.turns(), 2);
 }
 
@@ -76,8 +74,7 @@ fn a_conversation_that_cannot_be_summarised_is_left_for_a_new_one() {
         story.receive(agent(AgentEvent::NotCompacted { reason: "Not enough messages to compact.".into() }));
         story.receive(agent(AgentEvent::TurnStarted));
         story.receive(context(190));
-        story.receive(ended(crate::End::Completed));
-        launch = launch_of(story.receive(red_verdict(&format!("t{n}"))));
+        launch = story.fail_checks(&format!("t{n}"));
     }
     assert!(matches!(launch.session, SessionPlan::Fresh(_)), "{launch:?}");
     assert_eq!(launch.compact, None);
@@ -87,8 +84,8 @@ fn a_conversation_that_cannot_be_summarised_is_left_for_a_new_one() {
 /// A goal whose next attempt is started after this request.
 fn launch_on_request(limits: SessionLimits, focus: Option<&str>) -> (Story, Launch) {
     let request = Event::CompactRequested { focus: focus.map(str::to_owned) };
-    let mut story = Story::working(goal_with_limits(limits)).after(&[request, ended(crate::End::Completed)]);
-    let launch = launch_of(story.receive(red_verdict("t1")));
+    let mut story = Story::working(goal_with_limits(limits)).after(&[request]);
+    let launch = story.fail_checks("t1");
     (story, launch)
 }
 
@@ -113,19 +110,15 @@ fn the_focus_of_a_summary_is_the_operators_then_that_of_the_settings_then_towlin
 fn a_requested_summary_is_made_once_and_again_where_the_agent_never_got_its_prompt() {
     let (mut story, _) = launch_on_request(SessionLimits::default(), None);
     story.receive(ended(crashed()));
-    story.wait(600);
-    story.receive(Event::Woken);
-    assert!(launch_of(story.receive(Event::Dispatched)).compact.is_some(), "its prompt never arrived");
-    for event in [session("s1", true), agent(AgentEvent::TurnStarted), ended(crate::End::Completed)] {
-        story.receive(event);
-    }
+    assert!(story.go_on().compact.is_some(), "its prompt never arrived");
+    story.work_in("s1", true);
     assert_eq!(story.state.compaction, None);
-    assert_eq!(launch_of(story.receive(red_verdict("t2"))).compact, None);
+    assert_eq!(story.fail_checks("t2").compact, None);
 }
 
 #[test]
 fn a_new_conversation_has_nothing_to_summarise_and_the_log_has_a_notice() {
-    let mut story = Story::of(goal()).after(&[compact_requested("the API"), Event::Dispatched]);
+    let mut story = Story::of(goal()).after(&[compact_requested("the API"), dispatched()]);
     let moved = story.receive(prepared());
     assert!(matches!(&moved.events[0], Event::Notice { text } if text.contains("nothing to summarise")));
     assert_eq!((launch_of(moved).compact, story.state.compaction), (None, None));

@@ -2,21 +2,9 @@
 
 use crate::fixtures::*;
 use crate::{
-    Attempt, Axis, Budget, Effect, End, EscalationReason, Event, FailureReason, GoalState, Moved, Outcome,
-    Phase, StopWhy, Stopping, Timeout,
+    Attempt, Axis, End, EscalationReason, Event, FailureReason, GoalState, Moved, Outcome, Phase, StopWhy,
+    Stopping, Timeout,
 };
-
-fn stopping(why: StopWhy) -> Phase {
-    Phase::Stopping(Stopping { attempt: Some(no(1)), why })
-}
-
-fn stop(phase: Phase, work: &str) -> Moved {
-    Moved {
-        events: vec![now_in(phase)],
-        effects: vec![Effect::Stop { work: work.into() }],
-        ..Moved::default()
-    }
-}
 
 #[test]
 fn a_timeout_stops_the_agent_and_its_session_goes_on_at_once_and_after_a_pause_the_next_time() {
@@ -62,7 +50,7 @@ fn an_attempt_that_completed_while_it_timed_out_is_checked() {
     story.receive(timed_out(Timeout::Turn));
     let moved = story.receive(ended(End::Completed));
     let expected = Moved {
-        effects: vec![Effect::RunChecks { attempt: no(1), round: 1 }],
+        effects: vec![run_checks(1)],
         ..moved_after_stop(Phase::Checking { attempt: no(1) }, 1, End::Completed)
     };
     assert_eq!(moved, expected);
@@ -88,12 +76,12 @@ fn an_agent_that_never_comes_up_in_time_counts_as_a_failed_start() {
 }
 
 #[test]
-fn refused_logins_escalate_by_the_agents_name_once_its_tree_is_gone() {
+fn the_second_refused_login_in_a_row_stops_the_agent_and_escalates_by_its_name_once_its_tree_is_gone() {
     let mut story = Story::working(goal());
-    story.receive(retrying(401));
-    story.receive(retrying(401));
+    assert_eq!(story.receive(retrying(401)), Moved::default());
     let message = "the provider refused the credentials twice in a row".to_owned();
-    assert_eq!(story.state.phase, stopping(StopWhy::Auth { message: message.clone() }));
+    let stopping = stopping(StopWhy::Auth { message: message.clone() });
+    assert_eq!(story.receive(retrying(403)), stop(stopping, "launch/1"));
     let moved = story.receive(ended(crashed()));
     let reason = EscalationReason::Auth { agent: "claude".into(), message: message.clone() };
     let end = End::Auth { message };
@@ -103,7 +91,7 @@ fn refused_logins_escalate_by_the_agents_name_once_its_tree_is_gone() {
 
 #[test]
 fn what_a_dying_agent_uses_is_counted_and_stops_it_no_second_time() {
-    let mut story = Story::working(goal_with(Budget { tokens: Some(used(1).tokens()), ..Budget::default() }));
+    let mut story = Story::working(goal_limited("tokens=40"));
     story.receive(timed_out(Timeout::Idle));
     for news in [usage(1), retrying(401), retrying(401), decided(Outcome::Deny), timed_out(Timeout::Turn)] {
         assert_eq!(story.receive(news), Moved::default());

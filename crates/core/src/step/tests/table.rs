@@ -1,6 +1,7 @@
 //! Every pair of phase and event, in one table.
 
-use super::each::{SampleOf, some_of_each};
+use super::each::some_of_each;
+use super::pool::{account_unavailable, agent_unavailable, prerequisites_met, shared_budget_spent};
 use crate::fixtures::*;
 use crate::{
     AgentEvent, AgentName, BaselineMode, End, Event, Illegal, Phase, StepOutcome, Stopping, Timeout, Words,
@@ -11,64 +12,60 @@ use crate::{
 /// A cell is the phase that follows, `.` when the event is taken in and the phase stays, `stale` when it is
 /// ignored, and `-` when it is refused.
 const TABLE: &str = "\
-event           queue prep  base  run   check stp:s stp:a stp:c sleep limit blk:a block pause escal done  unprv fail  cancl
-created         -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
-claimed         .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
-dispatched      prep  -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
-prepared        -     run   -     -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
-prepare_failed  -     fail  -     -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
-repository_gone -     escal -     -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
-unconfigured    -     escal -     -     escal cancl -     cancl -     -     -     -     -     -     -     -     -     -
-baseline_reachedstale stale run   stale stale stale stale stale stale stale stale stale stale stale stale stale stale stale
-baseline_unknownstale stale run   stale stale stale stale stale stale stale stale stale stale stale stale stale stale stale
-attempt_started stale stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale stale
-agent           stale stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale stale
-attempt_ended   stale stale stale check stale stale cancl stale stale stale block stale stale stale stale stale stale stale
-handed_over     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
-clock_ran_out   stale stale stale stop  stale stale .     stale stale stale stop  stale stale stale stale stale stale stale
-check_started   stale -     -     -     .     -     -     .     -     -     -     -     stale -     -     -     stale stale
-check_finished  stale -     -     -     .     -     -     .     -     -     -     -     stale -     -     -     stale stale
-verdict_reached stale stale stale -     done  stale -     cancl -     -     -     -     stale -     -     -     stale stale
-checks_failed   stale stale stale -     escal stale -     cancl -     -     -     -     stale -     -     -     stale stale
-stopped         stale -     -     -     -     cancl -     cancl -     -     -     -     stale -     -     -     stale stale
-woken           -     -     run   -     -     -     -     -     queue queue -     -     -     -     -     -     -     -
-cancel_requestedcancl stop  cancl stop  stop  .     .     .     cancl cancl stop  cancl cancl cancl -     -     -     -
-pause_requested pause stop  pause stop  stop  .     .     .     pause pause stop  pause -     -     -     -     -     -
-resume_requested-     -     -     -     -     -     -     -     queue queue -     -     queue -     -     -     -     -
-answered        -     -     -     -     -     -     -     -     -     -     run   queue -     -     -     -     -     -
-told            .     .     .     .     .     .     .     .     queue .     .     .     .     queue -     -     -     -
-compact_requested.     .     .     .     .     .     .     .     .     .     .     .     .     .     -     .     .     .
-entered         -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     .     .     .
-left            -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     .     .     .
-restored        -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
-continued       -     -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .
-answer_deliveredstale stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale stale
-retry_requested .     -     -     -     -     -     -     -     queue queue -     -     -     queue -     queue queue queue
-checks_replaced .     -     -     -     -     -     -     -     .     .     -     .     .     .     -     .     .     .
-merged          -     -     -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     -
-published       -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
-verified        -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
-phase_changed   -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
-clock_moved     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
-notice          .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
+event               queue prep  base  run   check stp:s stp:a stp:c sleep limit blk:a block pause escal done  unprv fail  cancl
+created             -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+claimed             .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
+prerequisites_met   .     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+account_unavailable .     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+agent_unavailable   .     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+dispatched          prep  -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+shared_budget_spent -     -     -     stop  -     -     .     -     -     -     stop  -     -     -     -     -     -     -
+prepared            -     run   -     -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
+prepare_failed      -     fail  -     -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
+repository_gone     -     escal -     -     -     cancl -     -     -     -     -     -     -     -     -     -     -     -
+unconfigured        -     escal -     -     escal cancl -     cancl -     -     -     -     -     -     -     -     -     -
+baseline_reached    stale stale run   stale stale stale stale stale stale stale stale stale stale stale stale stale stale stale
+baseline_unknown    stale stale run   stale stale stale stale stale stale stale stale stale stale stale stale stale stale stale
+attempt_started     stale stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale stale
+agent               stale stale stale .     stale stale .     stale stale stale .     stale stale stale stale stale stale stale
+attempt_ended       stale stale stale check stale stale cancl stale stale stale block stale stale stale stale stale stale stale
+handed_over         -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+clock_ran_out       stale stale stale stop  stale stale .     stale stale stale stop  stale stale stale stale stale stale stale
+check_started       stale -     -     -     .     -     -     .     -     -     -     -     stale -     -     -     stale stale
+check_finished      stale -     -     -     .     -     -     .     -     -     -     -     stale -     -     -     stale stale
+verdict_reached     stale stale stale -     done  stale -     cancl -     -     -     -     stale -     -     -     stale stale
+checks_failed       stale stale stale -     escal stale -     cancl -     -     -     -     stale -     -     -     stale stale
+stopped             stale -     -     -     -     cancl -     cancl -     -     -     -     stale -     -     -     stale stale
+woken               -     -     run   -     -     -     -     -     queue queue -     -     -     -     -     -     -     -
+cancel_requested    cancl stop  cancl stop  stop  .     .     .     cancl cancl stop  cancl cancl cancl -     -     -     -
+pause_requested     pause stop  pause stop  stop  .     .     .     pause pause stop  pause -     -     -     -     -     -
+resume_requested    -     -     -     -     -     -     -     -     queue queue -     -     queue -     -     -     -     -
+answered            -     -     -     -     -     -     -     -     -     -     run   queue -     -     -     -     -     -
+told                .     .     .     .     .     .     .     .     queue .     .     .     .     queue -     -     -     -
+compact_requested   .     .     .     .     .     .     .     .     .     .     .     .     .     .     -     .     .     .
+entered             -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     .     .     .
+left                -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     .     .     .
+restored            -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
+continued           -     -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .
+answer_delivered    stale stale stale -     stale stale -     stale stale stale -     stale stale stale stale stale stale stale
+retry_requested     .     -     -     -     -     -     -     -     queue queue -     -     -     queue -     queue queue queue
+checks_replaced     .     -     -     -     -     -     -     -     .     .     -     .     .     .     -     .     .     .
+merged              -     -     -     -     -     -     -     -     -     -     -     -     -     -     .     .     -     -
+published           -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
+verified            -     -     -     -     -     -     -     -     -     -     -     -     .     .     .     .     .     .
+phase_changed       -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -     -
+clock_moved         .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
+notice              .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
 ";
 
-impl SampleOf<Self> for Event {
-    fn kind(&self) -> &Self {
-        self
-    }
-}
-
-impl SampleOf<Phase> for Story {
-    fn kind(&self) -> &Phase {
-        &self.state.phase
-    }
-}
-
-some_of_each! { events: Event, by Event {
+some_of_each! { events: Event, by Event of |event| event => {
     Event::Created => Event::Created;
     Event::Claimed { .. } => claimed(None);
-    Event::Dispatched => Event::Dispatched;
+    Event::PrerequisitesMet { .. } => prerequisites_met();
+    Event::AccountUnavailable { .. } => account_unavailable(Some(at(600)));
+    Event::AgentUnavailable { .. } => agent_unavailable();
+    Event::Dispatched { .. } => dispatched();
+    Event::SharedBudgetSpent { .. } => shared_budget_spent();
     Event::Prepared { .. } => prepared();
     Event::PrepareFailed { .. } => prepare_failed();
     Event::RepositoryGone { .. } => repository_gone();
@@ -107,7 +104,7 @@ some_of_each! { events: Event, by Event {
     Event::Notice { .. } => Event::Notice { text: "by the way".into() };
 }}
 
-some_of_each! { stories: Story, by Phase {
+some_of_each! { stories: Story, by Phase of |story| &story.state.phase => {
     Phase::Queued => Story::of(goal());
     Phase::Preparing => Story::preparing(goal()), Story::launched(goal_with_baseline(BaselineMode::Auto));
     Phase::Running { .. } => Story::working(goal());
@@ -181,7 +178,7 @@ fn cell(mut story: Story, event: Event) -> &'static str {
 
 fn line(name: &str, cells: impl Iterator<Item = &'static str>) -> String {
     let cells: String = cells.map(|cell| format!("{cell:<6}")).collect();
-    format!("{}\n", format!("{name:<16}{cells}").trim_end())
+    format!("{}\n", format!("{name:<20}{cells}").trim_end())
 }
 
 #[test]

@@ -6,15 +6,11 @@ use crate::fixtures::*;
 use crate::{
     About, AgentEvent, Answerer, Ask, Decision, Delivered, Delivery, DeliveryState, Effect, End,
     EscalationReason, Event, Illegal, MessageNo, Moved, Outcome, Phase, QuestionNo, Reply, StepOutcome,
-    StopWhy, Stopping, Timeout, ToolCall, Words,
+    StopWhy, Timeout, ToolCall, Words,
 };
 
 fn blocked_on(question: u32, attempt: Option<u32>) -> Phase {
     Phase::Blocked { question: QuestionNo(question), attempt: attempt.map(no), until: None }
-}
-
-fn chosen(words: &str) -> Reply {
-    Reply::Chosen { answers: vec![words.to_owned()] }
 }
 
 fn answer_effect(request: &str, words: &str) -> Effect {
@@ -35,9 +31,7 @@ fn a_living_agent_that_asks_blocks_the_goal_and_works_on_once_answered() {
 
     let moved = story.receive(delivered(Words::Sent));
     assert_eq!(moved, Moved { settled: keys(&["answer/1/1"]), ..Moved::default() });
-    story.receive(ended(End::Completed));
-    let launch = launch_of(story.receive(red_verdict("t1")));
-    assert!(!launch.prompt.contains("blue"), "{}", launch.prompt);
+    assert_prompt(&story.fail_checks("t1").prompt, &[], &["blue"]);
 }
 
 #[test]
@@ -53,11 +47,12 @@ fn several_requests_at_once_are_answered_in_any_order() {
 fn an_answer_that_takes_long_ends_the_agent_and_becomes_the_next_prompt_of_its_session() {
     let mut story = Story::waiting_alive();
     story.receive(timed_out(Timeout::Answer));
-    assert_eq!(story.state.phase, Phase::Stopping(Stopping { attempt: Some(no(1)), why: StopWhy::Asked }));
+    assert_eq!(story.state.phase, stopping(StopWhy::Asked));
     // Ended, the agent lets go of its request; the question stays.
     story.receive(agent(AgentEvent::Withdrawn { request: "r1".into() }));
     let moved = story.receive(ended(crashed()));
     assert_eq!(moved, moved_after_stop(blocked_on(1, None), 1, End::Asked));
+    assert_eq!(story.state.usage(), crate::Usage::default(), "what was used is unknown");
     assert_eq!((story.state.attempts_spent(), story.state.errors_in_row), (0, 0));
 
     assert_eq!(story.receive(answered(1, "blue")), moved_to(Phase::Queued, &[]));
@@ -67,30 +62,17 @@ fn an_answer_that_takes_long_ends_the_agent_and_becomes_the_next_prompt_of_its_s
 }
 
 #[test]
-fn a_question_of_an_agent_that_died_is_answered_all_the_same() {
-    let mut story = Story::waiting_alive();
-    let moved = story.receive(ended(crashed()));
+fn an_answer_that_an_agent_got_too_late_or_could_not_use_is_in_the_next_prompt() {
+    let (answer, delivered) = (answered(1, "blue"), delivered(Words::Sent));
+    let mut answered_late = Story::waiting_alive();
+    let moved = answered_late.receive(ended(crashed()));
     assert_eq!(moved, moved_to(blocked_on(1, None), &["launch/1"]));
-    story.receive(answered(1, "blue"));
-    assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
-}
-
-#[test]
-fn an_answer_that_a_dying_agent_could_not_use_is_sent_again() {
-    let mut story = Story::waiting_alive();
-    story.receive(answered(1, "blue"));
-    story.receive(delivered(Words::Sent));
-    story.receive(ended(crashed()));
-    assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
-}
-
-#[test]
-fn an_answer_on_its_way_when_the_agent_ends_is_in_the_next_prompt() {
-    let mut story = Story::waiting_alive();
-    story.receive(answered(1, "blue"));
-    let moved = story.receive(ended(crashed()));
-    assert_eq!(moved.settled, keys(&["launch/1", "answer/1/1"]));
-    assert!(story.go_on().prompt.contains("- Which colour?\n  blue"));
+    let mut on_its_way = Story::waiting_alive().after(&[answered(1, "blue")]);
+    assert_eq!(on_its_way.receive(ended(crashed())).settled, keys(&["launch/1", "answer/1/1"]));
+    let unused = Story::waiting_alive().after(&[answer.clone(), delivered, ended(crashed())]);
+    for mut story in [answered_late.after(&[answer]), on_its_way, unused] {
+        assert_prompt(&story.go_on().prompt, &["- Which colour?\n  blue"], &[]);
+    }
 }
 
 #[test]
@@ -106,9 +88,8 @@ fn a_request_that_the_agent_takes_back_is_no_question_any_more() {
 fn an_answer_that_does_not_fit_its_question_is_refused() {
     let mut story = Story::waiting_alive();
     let before = story.state.clone();
-    let answer = |reply| Event::Answered { question: QuestionNo(1), reply, by: Answerer::Person };
     let two = Reply::Chosen { answers: vec!["a".into(), "b".into()] };
-    for wrong in [answer(Reply::Allowed), answer(two), answered(2, "blue")] {
+    for wrong in [replied_to(1, Reply::Allowed), replied_to(1, two), answered(2, "blue")] {
         assert!(matches!(story.offer(wrong), StepOutcome::Illegal(Illegal::NotAsked { .. })));
     }
     assert_eq!(story.state, before);
@@ -117,9 +98,7 @@ fn an_answer_that_does_not_fit_its_question_is_refused() {
 #[test]
 fn an_answer_that_comes_late_answers_neither_its_own_question_nor_the_next_one() {
     let by_person = Story::waiting_alive().after(&[answered(1, "blue"), asked(ask_waiting("r2"))]);
-    let with_default =
-        Ask { default: Some("red".into()), patience: Some(Duration::from_secs(60)), ..ask_waiting("r1") };
-    let mut by_default = Story::working(goal()).after(&[asked(with_default)]);
+    let mut by_default = Story::working(goal()).after(&[asked(with_default(ask_waiting("r1")))]);
     by_default.wait(60);
     let by_default = by_default.after(&[Event::Woken, asked(ask_waiting("r2"))]);
     for mut story in [by_person, by_default] {
@@ -154,10 +133,7 @@ fn a_last_message_to_towline_that_cannot_be_read_is_reported() {
     let mut story = Story::working(goal());
     story.receive(turn_ended(r#"{"towline": "ask"}"#));
     let moved = story.receive(ended(End::Completed));
-    assert!(
-        matches!(&moved.events[0], Event::Notice { text } if text.contains("cannot be read")),
-        "{moved:?}"
-    );
+    assert!(notices(&moved)[0].contains("cannot be read"), "{moved:?}");
     assert_eq!(story.state.phase, Phase::Checking { attempt: no(1) });
 }
 
@@ -177,8 +153,7 @@ fn an_agent_that_wants_to_wait_sleeps_and_goes_on_in_its_session() {
 
 #[test]
 fn the_default_is_taken_at_the_deadline_and_the_log_records_it() {
-    let with_default = Ask { default: Some("red".into()), patience: Some(Duration::from_secs(60)), ..ask() };
-    let mut story = Story::working(goal()).after(&[asked(with_default), ended(End::Completed)]);
+    let mut story = Story::working(goal()).after(&[asked(with_default(ask())), ended(End::Completed)]);
     assert_eq!(story.state.phase.until(), Some(at(60)));
     story.wait(60);
     let moved = story.receive(Event::Woken);
@@ -189,9 +164,7 @@ fn the_default_is_taken_at_the_deadline_and_the_log_records_it() {
 
 #[test]
 fn a_default_reaches_an_agent_that_waits() {
-    let with_default =
-        Ask { default: Some("red".into()), patience: Some(Duration::from_secs(60)), ..ask_waiting("r1") };
-    let mut story = Story::working(goal()).after(&[asked(with_default)]);
+    let mut story = Story::working(goal()).after(&[asked(with_default(ask_waiting("r1")))]);
     story.wait(60);
     let moved = story.receive(Event::Woken);
     assert_eq!(moved.effects, [answer_effect("r1", "red")]);
@@ -200,8 +173,7 @@ fn a_default_reaches_an_agent_that_waits() {
 
 #[test]
 fn a_deadline_without_a_default_escalates_and_a_late_answer_opens_the_goal_again() {
-    let urgent = Ask { patience: Some(Duration::from_secs(60)), ..ask() };
-    let mut story = Story::working(goal()).after(&[asked(urgent), ended(End::Completed)]);
+    let mut story = Story::working(goal()).after(&[asked(urgent(ask())), ended(End::Completed)]);
     story.wait(60);
     story.receive(Event::Woken);
     let reason = EscalationReason::Unanswered { question: "Which colour?".into() };
@@ -213,8 +185,7 @@ fn a_deadline_without_a_default_escalates_and_a_late_answer_opens_the_goal_again
 
 #[test]
 fn the_time_that_an_answer_takes_is_not_the_goals() {
-    let budget = wall(100);
-    let mut story = Story::working(goal_with(budget));
+    let mut story = Story::working(goal_limited("wall=100s"));
     story.wait(40);
     story.receive(asked(ask_waiting("r1")));
     story.wait(5_000);
@@ -225,16 +196,11 @@ fn the_time_that_an_answer_takes_is_not_the_goals() {
 #[test]
 fn a_permission_of_a_person_is_a_decision_of_the_attempt() {
     let mut story = Story::working(goal()).after(&[asked(permission())]);
-    let yes = replied(Reply::Allowed);
-    let moved = story.receive(yes);
+    let moved = story.receive(replied_to(1, Reply::Allowed));
     let what = Delivered::Answer { question: QuestionNo(1), request: "r1".into(), reply: Reply::Allowed };
     assert_eq!(moved.effects, [Effect::Deliver(Delivery { attempt: no(1), what })]);
-    let decision = Decision {
-        tool: "Bash".into(),
-        outcome: Outcome::Allow,
-        by: "person".into(),
-        rule: Some("Bash(rm -r out)".into()),
-    };
+    let rule = Some("Bash(rm -r out)".into());
+    let decision = Decision { by: "person".into(), rule, ..decision(Outcome::Allow) };
     assert_eq!(story.last().decisions, [decision]);
 }
 
@@ -243,7 +209,7 @@ fn always_allows_every_call_of_the_same_rule_as_long_as_the_goal_lasts() {
     let ask = |request: &str, rule: &str| {
         let call = ToolCall { tool: "Bash".into(), input: request.to_owned() };
         let about = About::Permission { call, title: "make".into(), rule: rule.to_owned() };
-        asked(Ask { request: Some(request.to_owned()), about, default: None, patience: None })
+        asked(Ask { about, ..ask_waiting(request) })
     };
     let mut story = Story::working(goal());
     for (request, rule) in [("r1", "Bash(make *)"), ("r2", "Bash(rm *)"), ("r3", "Bash(make *)")] {
@@ -254,11 +220,10 @@ fn always_allows_every_call_of_the_same_rule_as_long_as_the_goal_lasts() {
         reply: Reply::Allowed,
         by: Answerer::Rule,
     };
-    let always = replied(Reply::Always);
-    let moved = story.receive(always);
+    let moved = story.receive(replied_to(1, Reply::Always));
     assert_eq!(moved.events, [allowed(3), now_in(blocked_on(2, Some(1)))]);
     assert_eq!(moved.effects.len(), 2, "both answers are delivered: {moved:?}");
-    story.receive(Event::Answered { question: QuestionNo(2), reply: Reply::Allowed, by: Answerer::Person });
+    story.receive(replied_to(2, Reply::Allowed));
     let moved = story.receive(ask("r4", "Bash(make *)"));
     assert_eq!((moved.events, moved.effects.len()), (vec![allowed(4)], 1));
     story.receive(ask("r5", "Bash(rm *)"));
@@ -271,7 +236,7 @@ fn always_allows_every_call_of_the_same_rule_as_long_as_the_goal_lasts() {
 #[test]
 fn a_permission_given_when_the_agent_is_gone_holds_for_that_call_in_the_next_attempt() {
     let mut story = Story::working(goal()).after(&[asked(permission()), ended(crashed())]);
-    story.receive(replied(Reply::Allowed));
+    story.receive(replied_to(1, Reply::Allowed));
     let launch = story.go_on();
     assert_eq!(launch.permitted, [ToolCall { tool: "Bash".into(), input: "beef".into() }]);
     assert_prompt(&launch.prompt, &["- You may use Bash for this once: rm -r out"], &[]);
@@ -305,9 +270,8 @@ fn the_operators_message_goes_to_the_living_agent_once() {
     let mut story = Story::working(goal());
     let moved = story.receive(message_sent("use the small one"));
     let what = Delivered::Message { n: MessageNo(1), text: "use the small one".into() };
-    let expected =
-        Moved { effects: vec![Effect::Deliver(Delivery { attempt: no(1), what })], ..Moved::default() };
-    assert_eq!(moved, expected);
+    let effects = vec![Effect::Deliver(Delivery { attempt: no(1), what })];
+    assert_eq!(moved, Moved { effects, ..Moved::default() });
     let moved = story.receive(agent(AgentEvent::Heard { message: MessageNo(1) }));
     assert_eq!(moved, Moved { settled: keys(&["tell/1/1"]), ..Moved::default() });
     story.receive(ended(crashed()));
@@ -320,12 +284,8 @@ fn words_that_the_agent_did_not_hear_are_part_of_the_next_prompt_once() {
     story.receive(message_sent("use the small one"));
     let moved = story.receive(ended(crashed()));
     assert_eq!(moved.settled, keys(&["launch/1", "tell/1/1"]));
-    let launch = story.go_on();
-    assert!(
-        launch.prompt.starts_with("# From the operator\n\nuse the small one\n\n# Interrupted"),
-        "{}",
-        launch.prompt
-    );
+    let prompt = story.go_on().prompt;
+    assert!(prompt.starts_with("# From the operator\n\nuse the small one\n\n# Interrupted"), "{prompt}");
     story.work_in("s1", true);
     story.receive(ended(crashed()));
     assert!(!story.go_on().prompt.contains("small one"));
@@ -386,18 +346,19 @@ fn an_answer_that_comes_before_the_asking_turn_has_ended_is_the_next_prompt() {
 }
 
 #[test]
-fn an_agent_that_asked_to_wait_by_a_tool_sleeps_when_its_turn_has_ended() {
-    let sleep = AgentEvent::SleepAsked { duration: Duration::from_secs(60), reason: "CI".into() };
-    let mut story = Story::working(goal()).after(&[agent(sleep), turn_ended("I wait.")]);
-    story.receive(ended(End::Completed));
-    assert_eq!(story.state.phase, Phase::Sleeping { until: at(60), reason: "CI".into() });
+fn a_request_to_wait_is_heard_by_a_tool_and_although_the_timeout_was_reached_in_that_moment() {
+    let by_tool = agent(AgentEvent::SleepAsked { duration: Duration::from_secs(60), reason: "CI".into() });
+    let in_words = turn_ended(r#"{"towline": "sleep", "seconds": 60, "reason": "CI"}"#);
+    for news in [[by_tool, turn_ended("I wait.")], [in_words, timed_out(Timeout::Turn)]] {
+        let story = Story::working(goal()).after(&news).after(&[ended(End::Completed)]);
+        assert_eq!(story.state.phase, Phase::Sleeping { until: at(60), reason: "CI".into() });
+    }
 }
 
 #[test]
 fn an_agent_that_answers_itself_by_default_spends_its_attempts() {
     let asks = || turn_ended(r#"{"towline": "ask", "question": "Again?", "default": "yes", "deadline": 1}"#);
-    let budget = crate::Budget { attempts: Some(2), ..crate::Budget::default() };
-    let mut story = Story::working(goal_with(budget));
+    let mut story = Story::working(goal_limited("attempts=2"));
     for spent in [1, 2] {
         story.receive(asks());
         story.receive(ended(End::Completed));
@@ -410,7 +371,7 @@ fn an_agent_that_answers_itself_by_default_spends_its_attempts() {
             story.work_in("s1", true);
         }
     }
-    story.receive(Event::Dispatched);
+    story.receive(dispatched());
     story.receive(red_verdict("t1"));
     let reason = crate::FailureReason::Budget { axis: crate::Axis::Attempts };
     assert_eq!(story.state.phase, Phase::Failed { reason });
@@ -427,39 +388,24 @@ fn a_default_that_is_due_at_once_is_taken_at_once() {
 #[test]
 fn a_permission_that_was_used_does_not_hold_in_the_next_attempt() {
     let mut story = Story::working(goal()).after(&[asked(permission())]);
-    story.receive(replied(Reply::Allowed));
+    story.receive(replied_to(1, Reply::Allowed));
     story.receive(delivered(Words::Sent));
-    story.receive(ended(End::Completed));
-    assert_eq!(launch_of(story.receive(red_verdict("t1"))).permitted, []);
+    assert_eq!(story.fail_checks("t1").permitted, []);
 }
 
 #[test]
 fn a_question_that_could_not_be_read_is_sent_back_with_the_failures() {
     let mut story = Story::working(goal());
     story.receive(turn_ended(r#"{"towline": "ask", "question": 7}"#));
-    story.receive(ended(End::Completed));
-    let prompt = launch_of(story.receive(red_verdict("t1"))).prompt;
+    let prompt = story.fail_checks("t1").prompt;
     assert!(prompt.starts_with("# Not understood") && prompt.contains("# Checks that failed"), "{prompt}");
 }
 
 #[test]
-fn a_request_to_sleep_is_heard_although_the_timeout_was_reached_in_that_moment() {
-    let mut story = Story::working(goal());
-    story.receive(turn_ended(r#"{"towline": "sleep", "seconds": 60, "reason": "CI"}"#));
-    story.receive(timed_out(Timeout::Turn));
-    story.receive(ended(End::Completed));
-    assert_eq!(story.state.phase, Phase::Sleeping { until: at(60), reason: "CI".into() });
-}
-
-#[test]
 fn the_wait_for_two_late_answers_is_taken_out_of_the_goals_time_once() {
-    let budget = wall(1_000);
-    let urgent = || Ask { patience: Some(Duration::from_secs(60)), ..ask() };
-    let patient = || ask();
-    let mut story = Story::working(goal_with(budget));
-    for event in [asked(urgent()), asked(patient()), ended(End::Completed)] {
-        story.receive(event);
-    }
+    let patient = ask();
+    let asks = [asked(urgent(ask())), asked(patient), ended(End::Completed)];
+    let mut story = Story::working(goal_limited("wall=1000s")).after(&asks);
     story.wait(60);
     story.receive(Event::Woken);
     assert_eq!(story.state.phase.name(), "escalated");

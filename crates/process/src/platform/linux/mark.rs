@@ -5,6 +5,7 @@
 //! A process with the mark and no living supervisor above it is what an agent or a check left when its supervisor and its engine were
 //! killed, however old it is. One whose limit is lower than the mark lowered it itself, perhaps to hide.
 
+use std::fs;
 use std::io;
 
 use rustix::io::Errno;
@@ -12,9 +13,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit, test_kill_
 use rustix::time::{ClockId, clock_gettime};
 
 use super::proc::{Processes, Stat, file_of};
-use super::{MOST_WALKS, ancestors, is_hidden, is_ours, own_number};
+use super::{ancestors, is_hidden, is_ours, own_number};
 use crate::clock;
-use crate::platform::{ProcessId, Strays, raw_pid};
+use crate::platform::{ProcessId, Strays, raw_pid, with_steady_parents};
 
 /// The limit that processes have by default. A higher one counts as this, so that the mark is the same for all sessions.
 const DEFAULT: u64 = 819_200;
@@ -59,9 +60,12 @@ pub(crate) fn strays(since_unix_ms: u64) -> io::Result<Strays> {
     Ok(strays)
 }
 
-/// Whether a process has the mark, and no living supervisor above it.
-pub(crate) fn has_lost_supervisor(pid: u32) -> io::Result<bool> {
-    match limit_of(pid)? {
+/// Whether a supervisor's program started a process, directly or not, and that supervisor is gone or hidden: it has the mark, and no
+/// living supervisor above it. What this process asks about itself does not depend on `/proc` alone, which a process namespace replaces.
+pub fn has_lost_supervisor(pid: u32) -> io::Result<bool> {
+    let is_ourselves = own_number() == Some(pid);
+    let limit = if is_ourselves { Some(own_limit()) } else { limit_of(pid)? };
+    match limit {
         Some(limit) => Ok(!is_natural(limit, &ancestors(pid)?)?),
         None => Ok(false),
     }
@@ -76,12 +80,6 @@ struct Search {
     above: Vec<u32>,
 }
 
-enum Climbed {
-    /// A living supervisor looks after it, or it has ended.
-    InOrder,
-    Lost,
-}
-
 impl Search {
     fn judge(&self, process: ProcessId, start_time: u64, strays: &mut Strays) -> io::Result<()> {
         let Some(limit) = limit_of(process.pid)?.filter(|limit| *limit < self.unmarked) else {
@@ -92,27 +90,17 @@ impl Search {
         if !is_marked && start_time < self.since || !is_ours_to_end(process.pid)? {
             return Ok(());
         }
-        match self.climb(process.pid)? {
-            Climbed::InOrder => {}
-            Climbed::Lost if is_marked => strays.marked.push(process),
-            Climbed::Lost => strays.hiding.push(process),
+        if with_steady_parents(process.pid, || self.is_lost(process.pid))? {
+            let lost = if is_marked { &mut strays.marked } else { &mut strays.hiding };
+            lost.push(process);
         }
         Ok(())
     }
 
-    /// Finds the first process above that is not marked. A supervisor is not.
-    fn climb(&self, pid: u32) -> io::Result<Climbed> {
-        for _ in 0..MOST_WALKS {
-            if let Some(climbed) = self.try_to_climb(pid)? {
-                return Ok(climbed);
-            }
-        }
-        Err(io::Error::other(format!("the parents of process {pid} cannot be followed")))
-    }
-
-    /// None if a parent ended on the way.
-    fn try_to_climb(&self, pid: u32) -> io::Result<Option<Climbed>> {
-        let Some(mut child) = Stat::read(pid)? else { return Ok(Some(Climbed::InOrder)) };
+    /// Whether a process runs and no living supervisor looks after it: the first one above that is not marked is none. None if
+    /// a parent ended on the way.
+    fn is_lost(&self, pid: u32) -> io::Result<Option<bool>> {
+        let Some(mut child) = Stat::read(pid)? else { return Ok(Some(false)) };
         while child.parent > 0 {
             let pid = child.parent;
             let (parent, limit) = match (Stat::read(pid)?, limit_of(pid)?) {
@@ -122,39 +110,59 @@ impl Search {
             };
             if limit >= self.unmarked {
                 // One above ourselves looks after us, not after what our own supervisors left.
-                let is_in_order = parent.is_supervisor && !self.above.contains(&pid);
-                return Ok(Some(if is_in_order { Climbed::InOrder } else { Climbed::Lost }));
+                return Ok(Some(!parent.is_supervisor || self.above.contains(&pid)));
             }
             child = parent;
         }
-        Ok(Some(Climbed::Lost))
+        Ok(Some(true))
     }
 }
 
 /// Whether the limit of a process is the system's, or that of a program of a supervisor. Otherwise somebody lowered it, and what is
 /// marked cannot be distinguished from what is not.
 fn is_natural(own: u64, above: &[u32]) -> io::Result<bool> {
-    if own >= DEFAULT {
-        return Ok(true);
-    }
-    // Whoever lowers our limits could lower those of a first process of ours as well.
-    let is_root = getuid().is_root();
-    if (is_root || !is_ours(1)?) && limit_of(1)?.is_some_and(|systems| own >= systems) {
-        return Ok(true);
-    }
-    for pid in above {
-        let is_supervisor = Stat::read(*pid)?.is_some_and(|stat| stat.is_supervisor);
-        if is_supervisor && limit_of(*pid)?.is_some_and(|limit| limit > own) {
+    // Each supervisor explains one mark, the nearest first. One that has a mark itself needs another above it, or it is an impostor.
+    let mut limit = own;
+    let mut above = above.iter();
+    loop {
+        if limit >= DEFAULT || is_systems(limit)? {
             return Ok(true);
         }
+        let mut explained = None;
+        for pid in above.by_ref() {
+            let is_supervisor = Stat::read(*pid)?.is_some_and(|stat| stat.is_supervisor);
+            explained = limit_of(*pid)?.filter(|above| is_supervisor && *above > limit);
+            if explained.is_some() {
+                break;
+            }
+        }
+        let Some(above) = explained else { return Ok(false) };
+        limit = above;
     }
-    Ok(false)
+}
+
+/// Whether the first process has no higher limit. Whoever lowers our limits could lower those of a first process of ours as well, and
+/// everybody can be root and have a first process in a namespace of their own.
+fn is_systems(limit: u64) -> io::Result<bool> {
+    let counts = is_in_first_user_namespace() && (getuid().is_root() || !is_ours(1)?);
+    Ok(counts && limit_of(1)?.is_some_and(|systems| limit >= systems))
+}
+
+/// Whether this process is in the system's own user namespace, the only one in which all users are themselves.
+fn is_in_first_user_namespace() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// Whether it belongs to our user, or to a user namespace of ours, in which processes may have other users.
 fn is_ours_to_end(pid: u32) -> io::Result<bool> {
     let may_signal = || raw_pid(pid).is_some_and(|pid| test_kill_process(pid) != Err(Errno::PERM));
     Ok(is_ours(pid)? || (!getuid().is_root() && may_signal()))
+}
+
+/// The hard limit of this process for message queues, from the system itself.
+fn own_limit() -> u64 {
+    getrlimit(Resource::Msgqueue).maximum.unwrap_or(u64::MAX)
 }
 
 /// The hard limit of a process for message queues.
@@ -195,8 +203,7 @@ mod tests {
         assert_eq!(parse(&limits("819199")), Some(819_199));
         assert_eq!(parse(&limits("unlimited")), Some(u64::MAX));
         assert_eq!(parse("Max nice priority   0   0\n"), None);
-        let own = getrlimit(Resource::Msgqueue).maximum.unwrap_or(u64::MAX);
-        assert_eq!(limit_of(std::process::id()).unwrap(), Some(own));
+        assert_eq!(limit_of(std::process::id()).unwrap(), Some(own_limit()));
     }
 
     #[test]

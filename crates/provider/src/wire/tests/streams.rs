@@ -52,15 +52,10 @@ fn responses_with_reasoning_and_parallel_calls() -> Sample {
         format: OpenaiResponses,
         stream,
         deltas: vec![thought("Hm."), text("I "), text("löok.")],
-        answer: Answer {
-            message: ModelMessage {
-                text: "I löok.".into(),
-                calls: vec![call("call_1", "run", json!({"a": 1})), call("call_2", "run", json!("[1]"))],
-                native: native(OpenaiResponses, replayable),
-            },
-            stop: Stop::Done,
-            usage: usage(40, 30, 60, 0),
-        },
+        calls: vec![call("call_1", "run", json!({"a": 1})), call("call_2", "run", json!("[1]"))],
+        native: Some(replayable),
+        stop: Stop::Done,
+        usage: usage(40, 30, 60, 0),
     }
 }
 
@@ -74,15 +69,10 @@ fn responses_with_items_at_the_end_only() -> Sample {
         format: OpenaiResponses,
         stream: stream_of(&[json!({"type": "response.incomplete", "response": response})]),
         deltas: vec![text("One."), text("\n\nTwo.")],
-        answer: Answer {
-            message: ModelMessage {
-                text: "One.\n\nTwo.".into(),
-                calls: Vec::new(),
-                native: native(OpenaiResponses, json!([replayable("One."), replayable("Two.")])),
-            },
-            stop: Stop::MaxTokens,
-            usage: usage(1, 2, 0, 0),
-        },
+        calls: Vec::new(),
+        native: Some(json!([replayable("One."), replayable("Two.")])),
+        stop: Stop::MaxTokens,
+        usage: usage(1, 2, 0, 0),
     }
 }
 
@@ -128,15 +118,10 @@ fn chat_with_thoughts_and_parallel_calls() -> Sample {
         format: OpenaiChat,
         stream,
         deltas: vec![thought("Let me "), thought("see."), text("I lo"), text("ok.")],
-        answer: Answer {
-            message: ModelMessage {
-                text: "I look.".into(),
-                calls: vec![call("c1", "run", json!({"a": 1})), call("c2", "read", json!({}))],
-                native: native(OpenaiChat, replayable),
-            },
-            stop: Stop::Done,
-            usage: usage(30, 9, 20, 0),
-        },
+        calls: vec![call("c1", "run", json!({"a": 1})), call("c2", "read", json!({}))],
+        native: Some(replayable),
+        stop: Stop::Done,
+        usage: usage(30, 9, 20, 0),
     }
 }
 
@@ -161,20 +146,15 @@ fn chat_of_a_server_without_ids() -> Sample {
         format: OpenaiChat,
         stream,
         deltas: Vec::new(),
-        answer: Answer {
-            message: ModelMessage {
-                text: String::new(),
-                calls: vec![
-                    call("x", "run", json!({})),
-                    call("y", "read", json!({"p": "q"})),
-                    call("call_1_1", "find", json!({})),
-                    call("call_1_2", "list", json!("oops")),
-                ],
-                native: None,
-            },
-            stop: Stop::Done,
-            usage: Usage::default(),
-        },
+        calls: vec![
+            call("x", "run", json!({})),
+            call("y", "read", json!({"p": "q"})),
+            call("call_1_1", "find", json!({})),
+            call("call_1_2", "list", json!("oops")),
+        ],
+        native: None,
+        stop: Stop::Done,
+        usage: Usage::default(),
     }
 }
 
@@ -204,15 +184,10 @@ fn gemini_with_thoughts_and_calls() -> Sample {
         format: Gemini,
         stream,
         deltas: vec![thought("Hm."), text("I lo"), text("ok.")],
-        answer: Answer {
-            message: ModelMessage {
-                text: "I look.".into(),
-                calls: vec![call("call_1_1", "run", json!({"a": 1})), call("g2", "read", json!({}))],
-                native: native(Gemini, replayable),
-            },
-            stop: Stop::Done,
-            usage: usage(52, 18, 30, 0),
-        },
+        calls: vec![call("call_1_1", "run", json!({"a": 1})), call("g2", "read", json!({}))],
+        native: Some(replayable),
+        stop: Stop::Done,
+        usage: usage(52, 18, 30, 0),
     }
 }
 
@@ -273,15 +248,10 @@ fn anthropic_with_thinking_and_parallel_calls() -> Sample {
         format: Anthropic,
         stream,
         deltas: vec![thought("Let me "), thought("see."), text("I "), text("look."), text("\n\nAgain.")],
-        answer: Answer {
-            message: ModelMessage {
-                text: "I look.\n\nAgain.".into(),
-                calls: vec![call("t1", "run", json!({"a": 1})), call("t2", "run", json!({}))],
-                native: native(Anthropic, replayable),
-            },
-            stop: Stop::Done,
-            usage: usage(9, 42, 70, 5),
-        },
+        calls: vec![call("t1", "run", json!({"a": 1})), call("t2", "run", json!({}))],
+        native: Some(replayable),
+        stop: Stop::Done,
+        usage: usage(9, 42, 70, 5),
     }
 }
 
@@ -300,14 +270,9 @@ fn anthropic_with_arguments_cut_by_the_limit() -> Sample {
         format: Anthropic,
         stream,
         deltas: Vec::new(),
-        answer: Answer {
-            message: ModelMessage {
-                text: String::new(),
-                calls: vec![call("t1", "run", json!("{\"a\": "))],
-                native: native(Anthropic, replayable),
-            },
-            stop: Stop::MaxTokens,
-            usage: usage(10, 8, 0, 0),
-        },
+        calls: vec![call("t1", "run", json!("{\"a\": "))],
+        native: Some(replayable),
+        stop: Stop::MaxTokens,
+        usage: usage(10, 8, 0, 0),
     }
 }

@@ -5,16 +5,19 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
-use towline_core::{Attempt, GoalId, GoalState, Phase, PoolSeq, QuestionNo, Seq, Tokens, Usage};
+use towline_core::{
+    Attempt, Baseline, Event, Goal, GoalId, GoalState, MicroUsd, Need, Phase, PoolSeq, Prerequisite,
+    Scheduling, Seq, Tokens, Usage,
+};
 
 use super::{Scratch, SqliteStore};
 use crate::conformance::samples::{
-    append, at, attempt, created, everything, goal, goal_id, launch, notice, question, session, worker,
+    append, at, attempt, everything, goal, goal_id, happened, launch, question, session, worker,
 };
-use crate::{Append, Listed, Listing, Order, SpendBy, SpendQuery, Store, StoreError, list_all, load_all};
+use crate::{Append, Listed, Listing, Order, SpendBy, Store, StoreError, list_all, load_all};
 
 /// Values that no column expects. The row's number keeps keys apart.
-const DAMAGES: [&str; 5] =
+pub(super) const DAMAGES: [&str; 5] =
     ["'garbage' || rowid", "CAST(x'ff' || rowid AS BLOB)", "CAST(x'ff' || rowid AS TEXT)", "-5", "NULL"];
 
 /// A number is JSON, too: lists show such a goal as its summary has it.
@@ -103,21 +106,44 @@ async fn a_damaged_account_hides_no_other() {
     }
 }
 
-/// A goal that has a row in every table: it waits until second 50, is held, asks something and has spent something.
+/// The next amount is added to a damaged total as to any other.
+#[tokio::test]
+async fn a_damaged_total_hides_no_other_and_stops_no_goal() {
+    let columns = ["quarter", "project", "amount"];
+    for (column, damage) in columns.iter().flat_map(|column| DAMAGES.map(|damage| (column, damage))) {
+        let scratch = Scratch::new();
+        let (store, raw) = (scratch.store(), scratch.raw());
+        fill(&store, 1).await;
+        raw.execute("INSERT INTO spent VALUES ('', 'good', 5)", []).expect("a total");
+        // A value that the table refuses is no damage.
+        let _ = raw.execute(&format!("UPDATE spent SET {column} = {damage} WHERE project <> 'good'"), []);
+        for during in [None, Some((Timestamp::MIN, Timestamp::MAX))] {
+            let spent = store.spent(during).await.expect("sums");
+            assert!(during.is_some() || spent.of("good") == MicroUsd(5), "{column} {damage}");
+        }
+        fill(&store, 2).await;
+    }
+}
+
+/// A goal that has a row in every table: it holds a slot, goes on by itself at second 50, needs another goal, is held, asks something, has
+/// spent something, and somebody is to be notified.
 async fn fill(store: &SqliteStore, number: u64) {
-    let goal = created(store, number).await;
+    let after = vec![Prerequisite { goal: goal_id(0), need: Need::Done }];
+    let goal = Goal { scheduling: Scheduling { after, ..Scheduling::default() }, ..goal(number) };
+    store.create(&goal, &GoalState::new(&goal), happened(Event::Created, 0)).await.expect("it is new");
     let lease = store.claim(goal.id, &worker("one"), at(0), at(60), None).await.expect("free");
     let usage = Usage { input: Tokens(7), ..Usage::default() };
     let state = GoalState {
-        phase: Phase::Blocked { question: QuestionNo(1), attempt: None, until: Some(at(50)) },
+        phase: Phase::Preparing,
+        baseline: Baseline::Running { round: 1, since: at(1), until: Some(at(50)) },
         attempts: vec![Attempt { usage, ..attempt(goal.id, 1, 1, Some(2)) }],
         questions: vec![question()],
         session: Some(session(&goal.id.to_string())),
         ..GoalState::new(&goal)
     };
     let effects = vec![launch(goal.id, 1, "go")];
-    let events = vec![notice("moved", 1)];
-    let step = Append { state, effects, ..append(&goal, lease.generation, Seq(1), events) };
+    let events = vec![happened(Event::PhaseChanged { phase: Phase::Done }, 1)];
+    let step = Append { state, effects, notifies: true, ..append(&goal, lease.generation, Seq(1), events) };
     store.append(step).await.expect("it fits");
 }
 
@@ -125,7 +151,7 @@ async fn fill(store: &SqliteStore, number: u64) {
 fn columns(raw: &Connection) -> Vec<(String, String)> {
     let sql = "SELECT tables.name, columns.name FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns
         WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite_%'
-            AND tables.name NOT IN ('accounts', 'baselines', 'refinery_schema_history')";
+            AND tables.name NOT IN ('accounts', 'baselines', 'replies', 'spent', 'unplaced', 'refinery_schema_history')";
     let mut statement = raw.prepare(sql).expect("a query");
     let columns = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("columns");
     columns.collect::<Result<_, _>>().expect("names")
@@ -139,7 +165,7 @@ fn listings() -> [Listing; 9] {
         Listing { order: Order::OldestFirst, ..paged() },
         Listing { repository: Some(goal(1).workspace.repository), ..paged() },
         Listing { settled: Some(false), ..paged() },
-        Listing { phases: vec!["blocked"], ..paged() },
+        Listing { phases: vec!["preparing"], ..paged() },
         Listing { held: true, ..paged() },
         Listing { asks: true, ..paged() },
         Listing::due(at(50), 1),
@@ -166,9 +192,25 @@ async fn others(store: &SqliteStore, bad: Option<GoalId>) -> BTreeMap<String, St
     let events = store.events_since(PoolSeq(0), 9_999).await.expect("events");
     let events: Vec<_> = events.iter().filter(|(_, event)| before_the_bad(event.goal)).collect();
     seen.insert("events".to_owned(), format!("{events:?}"));
-    for by in [SpendBy::Time, SpendBy::Project, SpendBy::Account] {
-        let (from, until) = (Timestamp::MIN, Timestamp::MAX);
-        store.spending(&SpendQuery { from, until, project: None, account: None, by }).await.expect("sums");
+    let mut view = store.pool(9).await.expect("a pool");
+    view.working.retain(|goal| before_the_bad(goal.goal));
+    seen.insert("pool".to_owned(), format!("{view:?}"));
+    let mut notices = store.notices(at(60), 9_999).await.expect("notices");
+    notices.retain(|notice| before_the_bad(notice.goal));
+    seen.insert("notices".to_owned(), format!("{notices:?}"));
+    for number in 1..=GOOD {
+        let unmet = store.unmet(goal_id(number)).await.expect("it is there");
+        seen.insert(format!("unmet {number}"), format!("{unmet:?}"));
+    }
+    store.next_wake().await.expect("an answer");
+    store.usual_costs().await.expect("costs");
+    let by =
+        [SpendBy::Time, SpendBy::Project, SpendBy::Account, SpendBy::Agent, SpendBy::Model, SpendBy::Goal];
+    for by in by {
+        store.spending(Timestamp::MIN, by).await.expect("sums");
+    }
+    for during in [None, Some((Timestamp::MIN, Timestamp::MAX))] {
+        store.spent(during).await.expect("sums");
     }
     seen
 }

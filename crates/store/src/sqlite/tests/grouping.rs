@@ -107,6 +107,25 @@ async fn dropping_the_last_handle_finishes_what_is_queued_and_closes_the_file() 
 }
 
 #[tokio::test]
+async fn the_work_of_another_process_is_waited_for_until_it_can_be_read_and_nothing_is_written_for_that() {
+    let scratch = Scratch::new();
+    let store = scratch.store();
+    let (goal, _) = claimed(&store, 1).await;
+    let other = scratch.raw();
+    other.execute_batch("BEGIN IMMEDIATE; UPDATE events SET seq = 7").expect("it gets the lock");
+    let mut settled = store.settled();
+    assert!(!is_answered(&mut settled).await);
+    other.execute_batch("COMMIT").expect("it lets go");
+    settled.await.expect("settled");
+    assert_eq!(store.events(goal.id, Seq(6), 1).await.expect("an event").len(), 1);
+    let log = scratch.database().with_extension("db-wal");
+    let written = || std::fs::metadata(&log).and_then(|about| about.modified()).expect("a log");
+    let before = written();
+    store.settled().await.expect("settled");
+    assert_eq!(written(), before);
+}
+
+#[tokio::test]
 async fn while_another_process_writes_reads_go_on_and_writes_wait() {
     let scratch = Scratch::new();
     let store = scratch.store();

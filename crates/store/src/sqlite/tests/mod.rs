@@ -1,5 +1,6 @@
 //! What the SQLite store promises beyond the suite that holds for every store.
 
+mod agreement;
 mod damage;
 mod earlier;
 mod full_disk;
@@ -8,6 +9,7 @@ mod ledger;
 mod lists;
 mod opening;
 mod parts;
+mod pool;
 mod processes;
 mod tables;
 mod upgrading;

@@ -57,7 +57,7 @@ fn a_new_file_that_many_open_at_once_is_made_ready_once() {
                 opened.join().expect("it does not panic").expect("it opens");
             }
         });
-        assert_eq!(number(&scratch.raw(), "SELECT COUNT(*) FROM refinery_schema_history"), 6);
+        assert_eq!(number(&scratch.raw(), "SELECT COUNT(*) FROM refinery_schema_history"), 9);
     }
 }
 

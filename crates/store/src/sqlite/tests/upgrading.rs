@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use super::earlier::of_first_version;
 use super::processes::{assert_consistent, child_database, listen, send_line, test_again};
-use super::{DEADLINE, Scratch, SqliteStore};
+use super::{DEADLINE, Scratch, SqliteStore, number};
 use crate::{Listing, Store, StoreError, UpgradeGuard, UpgradeStep};
 
 /// The step at which the child stays, so that it is killed there.
@@ -22,17 +22,18 @@ const GOALS: u32 = 4_000;
 /// Notes the steps of an upgrade, and refuses on request.
 #[derive(Default)]
 struct Watching {
-    refuses: AtomicBool,
+    /// How many permissions are given before the first refusal; none refuses nothing.
+    refuses_after: Option<usize>,
     permissions: AtomicUsize,
     steps: Mutex<Vec<UpgradeStep>>,
 }
 
 impl UpgradeGuard for Watching {
     fn permit(&self) -> Result<(), StoreError> {
-        self.permissions.fetch_add(1, Ordering::SeqCst);
-        match self.refuses.load(Ordering::SeqCst) {
-            true => Err(StoreError::InUse { path: "it".to_owned(), pids: vec![7] }),
-            false => Ok(()),
+        let given = self.permissions.fetch_add(1, Ordering::SeqCst);
+        match self.refuses_after {
+            Some(most) if given >= most => Err(StoreError::InUse { path: "it".to_owned(), pids: vec![7] }),
+            _ => Ok(()),
         }
     }
 
@@ -49,12 +50,8 @@ fn copy(scratch: &Scratch) -> PathBuf {
     scratch.0.path().join("towline.db.v1")
 }
 
-fn count(connection: &Connection, sql: &str) -> u32 {
-    connection.query_row(sql, [], |row| row.get(0)).expect("a number")
-}
-
-fn version(connection: &Connection) -> u32 {
-    count(connection, "SELECT MAX(version) FROM refinery_schema_history")
+fn version(connection: &Connection) -> i64 {
+    number(connection, "SELECT MAX(version) FROM refinery_schema_history")
 }
 
 #[tokio::test]
@@ -85,7 +82,7 @@ async fn an_upgrade_reports_its_steps_and_a_database_that_is_up_to_date_has_none
 async fn an_upgrade_that_is_not_permitted_changes_nothing() {
     let scratch = of_first_version(3).await;
     let before = std::fs::read(scratch.database()).expect("the file");
-    let refused = open(&scratch, Arc::new(Watching { refuses: true.into(), ..Watching::default() }));
+    let refused = open(&scratch, Arc::new(Watching { refuses_after: Some(0), ..Watching::default() }));
     assert!(matches!(refused, Err(StoreError::InUse { ref pids, .. }) if *pids == [7]), "{refused:?}");
     assert_eq!(version(&scratch.raw()), 1);
     assert_eq!(std::fs::read(scratch.database()).expect("the file").len(), before.len());
@@ -95,18 +92,9 @@ async fn an_upgrade_that_is_not_permitted_changes_nothing() {
 /// What earlier versions wrote in the meantime is in the copy, and so is what is in the log alone.
 #[tokio::test]
 async fn a_copy_of_an_upgrade_that_did_not_come_about_is_made_again() {
-    struct LateRefusal(AtomicUsize);
-    impl UpgradeGuard for LateRefusal {
-        fn permit(&self) -> Result<(), StoreError> {
-            match self.0.fetch_add(1, Ordering::SeqCst) {
-                0 => Ok(()),
-                _ => Err(StoreError::InUse { path: "it".to_owned(), pids: vec![] }),
-            }
-        }
-        fn progress(&self, _step: UpgradeStep) {}
-    }
     let scratch = of_first_version(3).await;
-    open(&scratch, Arc::new(LateRefusal(AtomicUsize::new(0)))).expect_err("an engine began meanwhile");
+    let refusing = Watching { refuses_after: Some(1), ..Watching::default() };
+    open(&scratch, Arc::new(refusing)).expect_err("an engine began meanwhile");
     assert_eq!(version(&scratch.raw()), 1);
     let raw = scratch.raw();
     raw.execute_batch("PRAGMA journal_mode = WAL; UPDATE goals SET title = 'later'").expect("it is changed");
@@ -115,7 +103,7 @@ async fn a_copy_of_an_upgrade_that_did_not_come_about_is_made_again() {
     scratch.store();
     let copied = Connection::open(copy(&scratch)).expect("a copy");
     assert_eq!(
-        (version(&copied), count(&copied, "SELECT COUNT(*) FROM goals WHERE title = 'later'")),
+        (version(&copied), number(&copied, "SELECT COUNT(*) FROM goals WHERE title = 'later'")),
         (1, 3)
     );
 }
@@ -132,7 +120,7 @@ async fn what_an_upgrade_that_was_cut_off_left_is_replaced() {
     assert!(!unfinished.exists() && !log.exists());
     let without_log = [1, 1];
     assert_eq!(std::fs::read(copy(&scratch)).expect("a copy")[18..20], without_log);
-    assert_eq!(count(&Connection::open(copy(&scratch)).expect("a copy"), "SELECT COUNT(*) FROM goals"), 3);
+    assert_eq!(number(&Connection::open(copy(&scratch)).expect("a copy"), "SELECT COUNT(*) FROM goals"), 3);
 }
 
 #[tokio::test]
@@ -187,12 +175,12 @@ fn a_kill_at_any_step_of_an_upgrade_loses_nothing() {
         }
         assert_consistent(&scratch);
         assert_eq!(
-            (version(&scratch.raw()), count(&scratch.raw(), "SELECT COUNT(*) FROM goals")),
-            (1, GOALS)
+            (version(&scratch.raw()), number(&scratch.raw(), "SELECT COUNT(*) FROM goals")),
+            (1, GOALS.into())
         );
         if copy(&scratch).exists() {
             let copied = Connection::open(copy(&scratch)).expect("a copy");
-            assert_eq!(count(&copied, "SELECT COUNT(*) FROM goals"), GOALS, "after {step_name}");
+            assert_eq!(number(&copied, "SELECT COUNT(*) FROM goals"), i64::from(GOALS), "after {step_name}");
         }
         reached.push(step_name);
     }

@@ -52,10 +52,6 @@ impl Wire for Anthropic {
         whole
     }
 
-    fn reportable(&self, usage: Usage) -> Usage {
-        usage
-    }
-
     fn overloaded(&self) -> u16 {
         529
     }

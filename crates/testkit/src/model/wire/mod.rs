@@ -95,7 +95,9 @@ pub(super) trait Wire: Sync {
     fn whole_message(&self, message: &Message, names: &Names) -> Value;
 
     /// What a client can know of a usage: a format may lack the words for some of it.
-    fn reportable(&self, usage: Usage) -> Usage;
+    fn reportable(&self, usage: Usage) -> Usage {
+        usage
+    }
 
     /// The status of an API that has too much to do.
     fn overloaded(&self) -> u16 {

@@ -72,10 +72,6 @@ impl Wire for OpenAiResponses {
         whole
     }
 
-    fn reportable(&self, usage: Usage) -> Usage {
-        usage
-    }
-
     fn error_body(&self, status: u16, error: &ErrorReply, _headers: &HeaderMap) -> Value {
         openai::error_body(status, error)
     }

@@ -6,6 +6,7 @@ use towline_core::{End, Refusal};
 use super::{Evidence, Failed, Outcome, classify};
 use crate::jsonrpc::RpcError;
 use crate::kinds::acp::opening::Way;
+use crate::kinds::ends::{auth, crashed, exited, server};
 use crate::protocol::ProcessEnd;
 
 fn stopped(reason: &str) -> Outcome {
@@ -25,19 +26,7 @@ fn session(way: Way, code: i64) -> Outcome {
 }
 
 fn ended(outcome: Outcome) -> End {
-    classify(&Evidence { session_started: true, outcome: Some(outcome), ..Evidence::default() })
-}
-
-fn crashed(message: &str) -> End {
-    End::Crashed { message: message.into() }
-}
-
-fn auth(message: &str) -> End {
-    End::Auth { message: message.into() }
-}
-
-fn server(status: Option<u16>, message: &str) -> End {
-    End::ServerError { status, message: message.into() }
+    classify(&Evidence { outcome: Some(outcome), ..Evidence::default() })
 }
 
 #[test]
@@ -127,14 +116,11 @@ fn a_session_that_is_not_resumed_is_a_refused_resume_unless_the_agent_is_not_sig
 fn an_end_in_the_middle_of_a_turn_is_a_crash_whatever_came_before() {
     let exit = ProcessEnd { signal: Some(9), stderr_tail: " boom ".into(), ..ProcessEnd::default() };
     for outcome in [None, Some(stopped("end_turn"))] {
-        let evidence = Evidence { in_turn: true, outcome, exit: exit.clone(), ..Evidence::default() };
+        let evidence = Evidence { in_turn: true, outcome, exit: exit.clone() };
         assert_eq!(classify(&evidence), crashed("ended by signal 9 without an answer to the prompt: boom"));
     }
     assert_eq!(
-        classify(&Evidence {
-            exit: ProcessEnd { code: Some(0), ..ProcessEnd::default() },
-            ..Evidence::default()
-        }),
+        classify(&Evidence { exit: exited(0), ..Evidence::default() }),
         crashed("exit code 0 without an answer to the prompt")
     );
 }

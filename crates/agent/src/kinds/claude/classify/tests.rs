@@ -4,11 +4,8 @@ use jiff::Timestamp;
 use towline_core::{End, LaunchProblem, Refusal};
 
 use super::{Evidence, Rejected, Retries, TurnResult, UNANSWERED, classify};
+use crate::kinds::ends::{auth, crashed, exited, server};
 use crate::protocol::ProcessEnd;
-
-fn exit(code: i32) -> ProcessEnd {
-    ProcessEnd { code: Some(code), ..ProcessEnd::default() }
-}
 
 fn clean() -> TurnResult {
     TurnResult {
@@ -37,15 +34,11 @@ fn error(subtype: &str) -> TurnResult {
 
 fn with(result: TurnResult) -> Evidence {
     let code = i32::from(result.is_error != Some(false));
-    Evidence { session_started: true, result: Some(result), exit: exit(code), ..Evidence::default() }
+    Evidence { session_started: true, result: Some(result), exit: exited(code), ..Evidence::default() }
 }
 
 fn named(status: Option<u16>, name: &str) -> Evidence {
     Evidence { assistant_error: Some(name.into()), ..with(failed(status)) }
-}
-
-fn crashed(message: &str) -> End {
-    End::Crashed { message: message.into() }
 }
 
 fn reset() -> Timestamp {
@@ -54,30 +47,28 @@ fn reset() -> Timestamp {
 
 #[test]
 fn a_result_is_classified_by_its_fields() {
-    let words = || "words".to_owned();
-    let server = |status| End::ServerError { status, message: words() };
     let terminal = |reason: &str| TurnResult { terminal_reason: Some(reason.into()), ..failed(Some(400)) };
     let refused = TurnResult { stop_reason: Some("refusal".into()), ..failed(None) };
     let cases = [
         ("clean", with(clean()), End::Completed),
-        ("401", with(failed(Some(401))), End::Auth { message: words() }),
-        ("403", with(failed(Some(403))), End::Auth { message: words() }),
+        ("401", with(failed(Some(401))), auth("words")),
+        ("403", with(failed(Some(403))), auth("words")),
         ("429", with(failed(Some(429))), End::RateLimited { until: None }),
-        ("408", with(failed(Some(408))), server(Some(408))),
-        ("500", with(failed(Some(500))), server(Some(500))),
-        ("529", with(failed(Some(529))), server(Some(529))),
+        ("408", with(failed(Some(408))), server(Some(408), "words")),
+        ("500", with(failed(Some(500))), server(Some(500), "words")),
+        ("529", with(failed(Some(529))), server(Some(529), "words")),
         ("413", with(failed(Some(413))), End::ContextOverflow),
         ("prompt too long", with(terminal("prompt_too_long")), End::ContextOverflow),
         ("context blocked", with(terminal("blocking_limit")), End::ContextOverflow),
-        ("refusal", with(refused), End::Declined { message: words() }),
+        ("refusal", with(refused), End::Declined { message: "words".into() }),
         ("max turns", with(error("error_max_turns")), End::MaxTurns),
         ("max budget", with(error("error_max_budget_usd")), End::MaxBudget),
-        ("not logged in", named(None, "authentication_failed"), End::Auth { message: words() }),
-        ("cannot pay", named(Some(400), "billing_error"), End::Auth { message: words() }),
+        ("not logged in", named(None, "authentication_failed"), auth("words")),
+        ("cannot pay", named(Some(400), "billing_error"), auth("words")),
         ("limit without a status", named(None, "rate_limit"), End::RateLimited { until: None }),
-        ("no connection", named(None, "server_error"), server(None)),
+        ("no connection", named(None, "server_error"), server(None, "words")),
         ("no such model", named(Some(404), "model_not_found"), crashed("model_not_found: words")),
-        ("bad request", with(failed(Some(400))), End::Refused { status: Some(400), message: words() }),
+        ("bad request", with(failed(Some(400))), End::Refused { status: Some(400), message: "words".into() }),
         ("no status, no name", with(failed(None)), crashed("an error without a name: words")),
         ("during execution", with(error("error_during_execution")), crashed("error_during_execution: words")),
         ("unknown subtype", with(error("error_brand_new")), crashed("error_brand_new: words")),
@@ -112,7 +103,7 @@ fn an_unreachable_provider_is_named_whichever_side_stopped() {
 #[test]
 fn a_refusal_of_root_is_a_failed_launch_unless_a_session_started() {
     let stderr_tail = "--dangerously-skip-permissions cannot be used with root/sudo privileges".to_owned();
-    let refused = Evidence { exit: ProcessEnd { stderr_tail, ..exit(1) }, ..Evidence::default() };
+    let refused = Evidence { exit: ProcessEnd { stderr_tail, ..exited(1) }, ..Evidence::default() };
     let End::SpawnFailed { problem: LaunchProblem::Other { message } } = classify(&refused) else {
         panic!("{:?}", classify(&refused))
     };
@@ -147,9 +138,12 @@ fn a_rejected_quota_has_its_reset_time() {
 
 #[test]
 fn a_clean_result_counts_however_the_process_ends() {
-    for exit in
-        [exit(1), exit(143), ProcessEnd { signal: Some(15), ..ProcessEnd::default() }, ProcessEnd::default()]
-    {
+    for exit in [
+        exited(1),
+        exited(143),
+        ProcessEnd { signal: Some(15), ..ProcessEnd::default() },
+        ProcessEnd::default(),
+    ] {
         let evidence = Evidence { exit: exit.clone(), ..with(clean()) };
         assert_eq!(classify(&evidence), End::Completed, "{exit:?}");
     }
@@ -157,16 +151,16 @@ fn a_clean_result_counts_however_the_process_ends() {
 
 #[test]
 fn an_exit_without_a_result_is_a_crash_with_all_that_is_known() {
-    let stderr = ProcessEnd { stderr_tail: "out of memory\n".into(), ..exit(134) };
+    let stderr = ProcessEnd { stderr_tail: "out of memory\n".into(), ..exited(134) };
     let signal = ProcessEnd { signal: Some(9), ..ProcessEnd::default() };
     let overloaded = Retries { status: Some(529), ..Retries::default() };
     let cases = [
-        (Evidence { exit: exit(0), ..Evidence::default() }, "exit code 0 without a result"),
+        (Evidence { exit: exited(0), ..Evidence::default() }, "exit code 0 without a result"),
         (Evidence { exit: stderr, ..Evidence::default() }, "exit code 134 without a result: out of memory"),
         (Evidence { exit: signal, ..Evidence::default() }, "ended by signal 9 without a result"),
         (Evidence::default(), "ended in an unknown way without a result"),
         (
-            Evidence { retries: overloaded, exit: exit(1), ..Evidence::default() },
+            Evidence { retries: overloaded, exit: exited(1), ..Evidence::default() },
             "exit code 1 without a result, while it retried a request that failed with status 529",
         ),
         (Evidence { in_turn: true, ..with(clean()) }, "exit code 0 without a result"),
@@ -179,7 +173,7 @@ fn an_exit_without_a_result_is_a_crash_with_all_that_is_known() {
 #[test]
 fn the_end_of_a_long_stderr_is_quoted() {
     let stderr_tail = format!("{}\nthe disk is on fire\n", "a warning ".repeat(1_000));
-    let end = classify(&Evidence { exit: ProcessEnd { stderr_tail, ..exit(1) }, ..Evidence::default() });
+    let end = classify(&Evidence { exit: ProcessEnd { stderr_tail, ..exited(1) }, ..Evidence::default() });
     let End::Crashed { message } = end else { panic!("{end:?}") };
     assert!(message.ends_with("a warning \nthe disk is on fire"), "{message}");
     assert!(message.len() < 600, "{message}");
@@ -193,7 +187,7 @@ fn refused_credentials_count_from_the_second_in_a_row() {
             session_started: true,
             in_turn: true,
             retries,
-            exit: exit(1),
+            exit: exited(1),
             ..Evidence::default()
         })
     };
@@ -203,7 +197,7 @@ fn refused_credentials_count_from_the_second_in_a_row() {
 
 #[test]
 fn a_session_is_refused_only_by_the_clis_own_message_and_before_it_starts() {
-    let stderr = |text: &str| ProcessEnd { stderr_tail: text.into(), ..exit(1) };
+    let stderr = |text: &str| ProcessEnd { stderr_tail: text.into(), ..exited(1) };
     let gone = "No conversation found with session ID: 33333333-3333-4333-8333-333333333333\n";
     let taken = "Error: Session ID 22222222-2222-4222-8222-222222222222 is already in use.\n";
     let asked = |text| Evidence { asked_to_resume: true, exit: stderr(text), ..Evidence::default() };

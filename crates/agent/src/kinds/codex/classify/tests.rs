@@ -6,11 +6,8 @@ use towline_core::{End, Refusal};
 
 use super::{Evidence, Rejected, Retries, TurnResult, classify};
 use crate::kinds::codex::wire::TurnError;
+use crate::kinds::ends::{auth, crashed, exited, server};
 use crate::protocol::ProcessEnd;
-
-fn exit(code: i32) -> ProcessEnd {
-    ProcessEnd { code: Some(code), ..ProcessEnd::default() }
-}
 
 fn done() -> TurnResult {
     TurnResult { status: "completed".into(), error: None }
@@ -30,18 +27,11 @@ fn status(name: &str, status: Option<u16>) -> Evidence {
 }
 
 fn with(result: TurnResult) -> Evidence {
-    Evidence { session_started: true, result: Some(result), exit: exit(0), ..Evidence::default() }
-}
-
-fn crashed(message: &str) -> End {
-    End::Crashed { message: message.into() }
+    Evidence { session_started: true, result: Some(result), exit: exited(0), ..Evidence::default() }
 }
 
 #[test]
 fn a_failed_turn_is_classified_by_its_fields() {
-    let words = || "words".to_owned();
-    let server = |status| End::ServerError { status, message: words() };
-    let auth = || End::Auth { message: words() };
     let limited = || End::RateLimited { until: None };
     let body = |code: &str| json!({"error": {"code": code, "message": "x"}}).to_string();
     let invalid = json!({"error": {"type": "invalid_request_error", "message": "x"}}).to_string();
@@ -54,29 +44,32 @@ fn a_failed_turn_is_classified_by_its_fields() {
         (named("usageLimitExceeded"), limited()),
         (named("rateLimitExceeded"), limited()),
         (named("sessionBudgetExceeded"), End::MaxBudget),
-        (named("unauthorized"), auth()),
-        (named("cyberPolicy"), End::Declined { message: words() }),
-        (named("misalignmentPolicyViolation"), End::Declined { message: words() }),
-        (named("serverOverloaded"), server(None)),
-        (named("internalServerError"), server(None)),
+        (named("unauthorized"), auth("words")),
+        (named("cyberPolicy"), End::Declined { message: "words".into() }),
+        (named("misalignmentPolicyViolation"), End::Declined { message: "words".into() }),
+        (named("serverOverloaded"), server(None, "words")),
+        (named("internalServerError"), server(None, "words")),
         (named("modelNotFound"), crashed("modelNotFound: words")),
-        (named("badRequest"), End::Refused { status: None, message: words() }),
+        (named("badRequest"), End::Refused { status: None, message: "words".into() }),
         (named("brandNew"), crashed("brandNew: words")),
-        (status("httpConnectionFailed", Some(401)), auth()),
-        (status("httpConnectionFailed", Some(403)), auth()),
+        (status("httpConnectionFailed", Some(401)), auth("words")),
+        (status("httpConnectionFailed", Some(403)), auth("words")),
         (status("responseTooManyFailedAttempts", Some(429)), limited()),
         (status("httpConnectionFailed", Some(413)), End::ContextOverflow),
-        (status("responseStreamConnectionFailed", Some(502)), server(Some(502))),
-        (status("responseStreamDisconnected", None), server(None)),
+        (status("responseStreamConnectionFailed", Some(502)), server(Some(502), "words")),
+        (status("responseStreamDisconnected", None), server(None, "words")),
         (status("httpConnectionFailed", Some(418)), crashed("httpConnectionFailed: words")),
         (status("brandNew", None), crashed("brandNew: words")),
         (failed(json!(7), "words"), crashed("an error without a name: words")),
-        (other(no_key), End::Auth { message: no_key.into() }),
-        (other(cut), End::ServerError { status: None, message: cut.into() }),
+        (other(no_key), auth(no_key)),
+        (other(cut), server(None, cut)),
         (other(&body("context_length_exceeded")), End::ContextOverflow),
         (other(&body("insufficient_quota")), limited()),
         (other(&invalid), End::Refused { status: None, message: invalid.clone() }),
-        (status("httpConnectionFailed", Some(400)), End::Refused { status: Some(400), message: words() }),
+        (
+            status("httpConnectionFailed", Some(400)),
+            End::Refused { status: Some(400), message: "words".into() },
+        ),
         (other("words"), crashed("other: words")),
         (with(TurnResult { status: "interrupted".into(), error: None }), crashed("the turn was interrupted")),
         (with(TurnResult { status: "failed".into(), error: None }), crashed("a turn that is failed")),
@@ -114,28 +107,28 @@ fn a_used_up_quota_has_its_reset_time() {
 
 #[test]
 fn a_clean_end_counts_however_the_process_ends() {
-    for exit in [exit(1), ProcessEnd { signal: Some(15), ..ProcessEnd::default() }, ProcessEnd::default()] {
+    for exit in [exited(1), ProcessEnd { signal: Some(15), ..ProcessEnd::default() }, ProcessEnd::default()] {
         assert_eq!(classify(&Evidence { exit: exit.clone(), ..with(done()) }), End::Completed, "{exit:?}");
     }
 }
 
 #[test]
 fn an_exit_without_a_result_is_a_crash_with_all_that_is_known() {
-    let stderr = ProcessEnd { stderr_tail: "out of memory\n".into(), ..exit(134) };
+    let stderr = ProcessEnd { stderr_tail: "out of memory\n".into(), ..exited(134) };
     let signal = ProcessEnd { signal: Some(9), ..ProcessEnd::default() };
     let retries = |status| Retries { status, auth: 0, count: 3 };
     let none = Evidence::default;
     let cases = [
-        (Evidence { exit: exit(0), ..none() }, "exit code 0 without a result"),
+        (Evidence { exit: exited(0), ..none() }, "exit code 0 without a result"),
         (Evidence { exit: stderr, ..none() }, "exit code 134 without a result: out of memory"),
         (Evidence { exit: signal, ..none() }, "ended by signal 9 without a result"),
         (none(), "ended in an unknown way without a result"),
         (
-            Evidence { retries: retries(Some(529)), exit: exit(1), ..none() },
+            Evidence { retries: retries(Some(529)), exit: exited(1), ..none() },
             "exit code 1 without a result, while it retried a request that failed with status 529",
         ),
         (
-            Evidence { retries: retries(None), exit: exit(1), ..none() },
+            Evidence { retries: retries(None), exit: exited(1), ..none() },
             "exit code 1 without a result, while it retried a request that failed",
         ),
     ];
@@ -148,7 +141,7 @@ fn an_exit_without_a_result_is_a_crash_with_all_that_is_known() {
 fn refused_credentials_count_from_the_second_in_a_row() {
     let after = |auth| {
         let retries = Retries { status: Some(401), auth, count: auth };
-        classify(&Evidence { session_started: true, retries, exit: exit(1), ..Evidence::default() })
+        classify(&Evidence { session_started: true, retries, exit: exited(1), ..Evidence::default() })
     };
     assert!(matches!(after(1), End::Crashed { .. }));
     assert!(matches!(after(2), End::Auth { .. }));
@@ -162,7 +155,7 @@ fn a_resume_is_refused_only_by_the_agents_own_message() {
     let refused = |words: &str| Evidence {
         asked_to_resume: true,
         refused_request: Some(("the conversation", words.into())),
-        exit: exit(0),
+        exit: exited(0),
         ..Evidence::default()
     };
     let is = |why| End::ResumeRefused { why };

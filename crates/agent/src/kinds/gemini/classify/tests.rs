@@ -3,24 +3,9 @@
 use towline_core::{End, Refusal};
 
 use super::{Evidence, Outcome, classify};
+use crate::kinds::ends::{auth, crashed, exited, server};
 use crate::kinds::gemini::wire::Failure;
 use crate::protocol::ProcessEnd;
-
-fn exited(code: i32) -> ProcessEnd {
-    ProcessEnd { code: Some(code), ..ProcessEnd::default() }
-}
-
-fn crashed(message: &str) -> End {
-    End::Crashed { message: message.into() }
-}
-
-fn auth(message: &str) -> End {
-    End::Auth { message: message.into() }
-}
-
-fn server(status: Option<u16>, message: &str) -> End {
-    End::ServerError { status, message: message.into() }
-}
 
 const LIMITED: End = End::RateLimited { until: None };
 

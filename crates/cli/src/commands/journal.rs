@@ -1,0 +1,29 @@
+//! What the terminal of a server shows: a line for each thing that matters, and nothing while nothing happens.
+
+use std::sync::Arc;
+
+use towline_app::Context;
+use towline_engine::{Clock, PoolEvents, SystemClock};
+use towline_store::Store;
+use towline_view::{is_worth_a_line, journal_line, what_happened};
+
+/// Prints what happens to goals until the engine has ended, or its log cannot be read any more.
+pub(super) async fn write(
+    mut events: PoolEvents,
+    store: Arc<dyn Store>,
+    context: Context,
+    print: impl Fn(&str),
+) {
+    while let Ok(Some((_, envelope))) = events.next().await {
+        if !is_worth_a_line(&envelope.event) {
+            continue;
+        }
+        // A goal that was removed meanwhile has nothing to show.
+        let Ok(record) = store.load(envelope.goal).await else { continue };
+        context.know_secrets_of(std::path::Path::new(&record.goal.workspace.repository));
+        let now = SystemClock.now();
+        if let Some(what) = what_happened(&envelope.event, &record, now) {
+            print(&journal_line(envelope.at, envelope.goal, &what, now));
+        }
+    }
+}

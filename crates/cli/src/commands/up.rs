@@ -1,0 +1,249 @@
+//! `towline up`: the server, in the foreground.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use towline_app::{
+    Action, Context, Error, Rules, ServerPlace, State, VERSION, await_suspended, require_webhook_secret,
+    server_place, working,
+};
+use towline_config::Config;
+use towline_core::parse_duration;
+use towline_engine::{Clock, Engine, ServerInfo, ServerStart, SystemClock, operator_token, take_place_of};
+use towline_server::{Courier, OperatorToken, ServerSettings, serve};
+
+use crate::commands::down::ids;
+use crate::commands::foreground::Interrupts;
+use crate::commands::{journal, open};
+use crate::output;
+use towline_view::{clock_time, journal_line};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  towline up                          serve on 127.0.0.1:8689
+  towline up --listen 127.0.0.1:0     on a free port, which is printed
+  towline up --slots 8                eight goals at once")]
+pub(crate) struct Up {
+    /// Where to serve HTTP; port 0 picks a free one [default: `listen` in `[server]`]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// How many goals run at once [default: `pool` in `[caps]`]
+    #[arg(long, value_name = "N", value_parser = slots)]
+    slots: Option<usize>,
+    /// How long running turns may take to finish when the server is stopped [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    wait: Option<Duration>,
+}
+
+/// How long running turns may take to finish, unless it is given.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// The most that the configuration takes for a cap, too.
+const MOST_SLOTS: usize = 10_000;
+
+fn slots(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(slots @ 1..=MOST_SLOTS) => Ok(slots),
+        _ => Err(format!("give a number from 1 to {MOST_SLOTS}; to start no goals, do not run the server")),
+    }
+}
+
+/// Runs the server until it is stopped.
+pub(crate) async fn run(context: &Context, args: Up) -> Result<(), Error> {
+    let context = context.for_server()?;
+    let state = context.state()?;
+    let place = server_place(&state).await?;
+    let suspended = match &place {
+        ServerPlace::Taken(server) => return report_running(server, &args),
+        ServerPlace::Suspended(server, _) => Some(server),
+        ServerPlace::Free(_) => None,
+    };
+    let rules = Rules::new(&context, args.slots)?;
+    let Config { server: settings, notify, .. } = context.operators_configuration()?;
+    require_webhook_secret(&context, &notify)?;
+    let address = args.listen.clone().unwrap_or_else(|| settings.listen.to_string());
+    let listener = bind(&address, suspended).await?;
+    let failed = |what| move |error| Error::internal(format!("cannot {what}: {error}"));
+    let address = listener.local_addr().map_err(failed("find out the address of the server"))?;
+    let token = operator_token(&state.home).map_err(failed("make the token of the operator"))?;
+    // After all that can be refused: it may take a minute.
+    let start = match take_place(&state, place).await? {
+        Ok(start) => start,
+        Err(server) => return report_running(&server, &args),
+    };
+    // Before anything is started: a signal that comes early must not leave it behind.
+    let mut interrupts = Interrupts::listen()?;
+    let engine = Arc::new(context.pool_engine(state.clone(), Arc::new(rules))?);
+    let announced = engine
+        .announce(address.to_string(), VERSION.to_owned(), args.slots)
+        .map_err(failed("announce the server"))?;
+    // Whoever looks from now on finds this server.
+    drop(start);
+    greet(&context, address, announced.server().pid)?;
+    let stored = state.clone();
+    let served = ServerSettings {
+        context,
+        engine: Arc::clone(&engine),
+        state,
+        listener,
+        hosts: settings.hosts,
+        operator_token: OperatorToken::new(&token),
+        version: VERSION.to_owned(),
+    };
+    let _tasks = report_and_deliver(&served).await?;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let mut http = JoinSet::new();
+    http.spawn(serve(served, async {
+        // Either way it is over.
+        let _ = stopped.await;
+    }));
+    until_stopped(&engine, &stored, &mut interrupts, args.wait.unwrap_or(WAIT)).await?;
+    drop(announced);
+    let _ = stop.send(());
+    match http.join_next().await {
+        Some(Ok(served)) => served.map_err(failed("serve HTTP")),
+        Some(Err(lost)) => Err(Error::internal(format!("the server was lost: {lost}"))),
+        None => Ok(()),
+    }
+}
+
+/// Takes the place of the server, which may be that of a suspended one. Gives back another server that has it by then.
+async fn take_place(state: &State, place: ServerPlace) -> Result<Result<ServerStart, ServerInfo>, Error> {
+    let place = match place {
+        ServerPlace::Suspended(server, start) => {
+            await_suspended(state, server, start, report_suspended).await?
+        }
+        place => place,
+    };
+    Ok(match place {
+        ServerPlace::Free(start) => Ok(start),
+        ServerPlace::Taken(server) => Err(server),
+        ServerPlace::Suspended(server, start) => {
+            let taken = take_place_of(&state.home, &server);
+            taken.map_err(|error| {
+                Error::internal(format!("cannot take over from the suspended server: {error}"))
+            })?;
+            output::print(format_args!("taking over from the suspended server (pid {})", server.pid));
+            Ok(start)
+        }
+    })
+}
+
+/// Waits until the server is to stop, and then for turns that run.
+async fn until_stopped(
+    engine: &Engine,
+    stored: &State,
+    interrupts: &mut Interrupts,
+    patience: Duration,
+) -> Result<(), Error> {
+    tokio::select! {
+        () = interrupts.stop() => {}
+        lost = engine.place_lost() => {
+            // What runs belongs to the other server, or to nobody.
+            engine.drain(Duration::ZERO).await;
+            return Err(lost.into());
+        }
+    }
+    print(&match working(stored).await.unwrap_or_default().as_slice() {
+        [] => "stopping".to_owned(),
+        running => format!(
+            "stopping; these turns have {} to finish: {} (Ctrl-C or `towline down` again does not wait for them; agents keep running)",
+            towline_core::show_duration(patience),
+            ids(running)
+        ),
+    });
+    tokio::select! {
+        () = engine.drain(patience) => {}
+        // Nothing is ended: what runs is left to the next server at once.
+        () = interrupts.stop() => engine.drain(Duration::ZERO).await,
+    }
+    // What cannot be read now is adopted by the next server all the same.
+    let left = working(stored).await.unwrap_or_default();
+    if !left.is_empty() {
+        print(&format!("still running, until the next `towline up` continues them: {}", ids(&left)));
+    }
+    Ok(())
+}
+
+fn greet(context: &Context, address: SocketAddr, pid: u32) -> Result<(), Error> {
+    output::print(format_args!("towline is up: http://{address}/ (pid {})", pid));
+    // A link in a log would sign others in.
+    if output::is_terminal() {
+        output::print(format_args!("the page: {}", open::link(context, &address.to_string())?));
+    }
+    print("stop it with Ctrl-C or `towline down`; the next `towline up` continues goals that run");
+    if !address.ip().is_loopback() {
+        output::eprint(format_args!(
+            "warning: {address} is not a loopback address, and this is plain HTTP: others on the network can read what is sent, \
+             the token included; put a proxy with TLS in front of it, or use a tunnel"
+        ));
+    }
+    Ok(())
+}
+
+/// Delivers notifications, and prints what happens on a terminal, as long as the tasks live.
+async fn report_and_deliver(served: &ServerSettings) -> Result<JoinSet<()>, Error> {
+    let store = Arc::clone(&served.state.store);
+    let courier = Courier::new(served.context.clone(), Arc::clone(&store), || SystemClock.now());
+    let courier =
+        courier.map_err(|error| Error::internal(format!("cannot deliver notifications: {error}")))?;
+    let courier = courier.reporting(|goal, what| {
+        let now = SystemClock.now();
+        print(&journal_line(now, goal, what, now));
+    });
+    let mut tasks = JoinSet::new();
+    tasks.spawn(courier.run(served.engine.changes()));
+    if output::is_terminal() {
+        let events = served.engine.pool_events(store.last_place().await?);
+        tasks.spawn(journal::write(events, store, served.context.clone(), print));
+    }
+    Ok(tasks)
+}
+
+fn report_running(server: &ServerInfo, args: &Up) -> Result<(), Error> {
+    let running = format!("a server is running already: http://{}/ (pid {})", server.address, server.pid);
+    if args.listen.is_some() || args.slots.is_some() || args.wait.is_some() {
+        return Err(Error::usage(format!("{running}; these options are for its start"))
+            .hint([("stop it", Action::Down), ("then start it again", Action::Up)]));
+    }
+    output::print_or_exit(running);
+    Ok(())
+}
+
+fn report_suspended(server: &ServerInfo, until: Timestamp) {
+    let until = clock_time(until, SystemClock.now());
+    let pid = server.pid;
+    print(&format!("the server (pid {pid}) is suspended; taking over at {until}, unless it continues"));
+}
+
+/// Prints a line of the server, on a terminal in lines that fit it.
+fn print(text: &str) {
+    output::fitted(text).iter().for_each(output::print);
+}
+
+async fn bind(address: &str, suspended: Option<&ServerInfo>) -> Result<TcpListener, Error> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let port = |address: &str| address.rsplit_once(':').map(|(_, port)| port.to_owned());
+        let holder = suspended.filter(|server| port(&server.address) == port(address));
+        match (error.kind(), holder) {
+            // It has the port as long as its process lives.
+            (std::io::ErrorKind::AddrInUse, Some(ServerInfo { pid, address: held, .. })) => Error::person(
+                format!("cannot listen on {address}: the suspended server (pid {pid}) has {held}"),
+            )
+            .hint(format!(
+                "end it with `kill -KILL {pid}`, or use another address: towline up --listen 127.0.0.1:8690"
+            )),
+            (std::io::ErrorKind::AddrInUse, None) => {
+                Error::usage(format!("cannot listen on {address}: {error}"))
+                    .hint("another program has this port; choose a free one: towline up --listen 127.0.0.1:0")
+            }
+            _ => Error::usage(format!("cannot listen on {address}: {error}"))
+                .hint("give an address and a port: towline up --listen 127.0.0.1:8689"),
+        }
+    })
+}

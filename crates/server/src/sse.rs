@@ -1,0 +1,210 @@
+//! Server-sent events. Each event of the log is sent exactly once and in order, with its place as the id, so that a client that was cut
+//! off resumes after the last one it has seen. What an agent is writing is sent as `live` without an id: it is not part of the log.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::stream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use towline_app::KnownSecrets;
+use towline_core::{Envelope, GoalId, PoolSeq, Seq};
+use towline_engine::{Live, LiveMessage, PoolEvents, is_signed_in};
+use towline_store::StoreError;
+
+use crate::app::App;
+use crate::authority::Authority;
+use crate::problem::Problem;
+use crate::reply::Handled;
+
+/// How often a silent stream shows that it is alive.
+const ALIVE: Duration = Duration::from_secs(15);
+/// How many events are read at once.
+const PAGE: usize = 200;
+
+/// How many streams clients of the operator have open at the same time, and how many all agents.
+const MOST_OF_OPERATOR: usize = 240;
+const MOST_OF_AGENTS: usize = 48;
+
+/// Places for streams.
+pub(crate) struct Streams {
+    operator: Arc<Semaphore>,
+    agents: Arc<Semaphore>,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        let places = |count| Arc::new(Semaphore::new(count));
+        Self { operator: places(MOST_OF_OPERATOR), agents: places(MOST_OF_AGENTS) }
+    }
+}
+
+impl Streams {
+    /// How many are open.
+    pub(crate) fn open(&self) -> usize {
+        let free = self.operator.available_permits() + self.agents.available_permits();
+        (MOST_OF_OPERATOR + MOST_OF_AGENTS).saturating_sub(free)
+    }
+
+    fn take(&self, authority: &Authority) -> Result<OwnedSemaphorePermit, Problem> {
+        let places = if matches!(authority, Authority::Operator) { &self.operator } else { &self.agents };
+        Arc::clone(places).try_acquire_owned().map_err(|_| {
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many clients follow events at the same time")
+        })
+    }
+}
+
+/// A stream of events, as a client follows it.
+struct Following {
+    app: Arc<App>,
+    source: Source,
+    /// An agent may have printed one of them.
+    secrets: KnownSecrets,
+    /// The session of the page that follows it; none for a token.
+    session: Option<String>,
+    /// Given back when the client goes away.
+    _permit: OwnedSemaphorePermit,
+}
+
+enum Source {
+    Pool(PoolEvents),
+    Goal(Box<GoalSource>),
+}
+
+/// The log of one goal: first what is stored, then what is recorded.
+struct GoalSource {
+    goal: GoalId,
+    /// The last event that was sent.
+    cursor: Seq,
+    page: VecDeque<Envelope>,
+    /// Whether there may be stored events that were not read.
+    is_behind: bool,
+    /// Events of all goals, from a moment before the store was read.
+    tail: PoolEvents,
+    live: Option<Live>,
+}
+
+/// What is sent next.
+enum Next {
+    Logged(u64, Box<Envelope>),
+    Live(LiveMessage),
+}
+
+/// Follows the log of a goal after this place.
+pub(crate) async fn follow_goal(
+    app: Arc<App>,
+    authority: &Authority,
+    session: Option<String>,
+    goal: GoalId,
+    after: Seq,
+) -> Handled {
+    let permit = app.streams.take(authority)?;
+    let tail = app.engine.pool_events(app.store().last_place().await?);
+    let live = app.engine.live(goal);
+    let page = VecDeque::new();
+    let source = GoalSource { goal, cursor: after, page, is_behind: true, tail, live };
+    Ok(start(app, Source::Goal(Box::new(source)), session, permit))
+}
+
+/// Follows the logs of all goals after this place.
+pub(crate) fn follow_pool(
+    app: Arc<App>,
+    authority: &Authority,
+    session: Option<String>,
+    after: PoolSeq,
+) -> Handled {
+    let permit = app.streams.take(authority)?;
+    let events = app.engine.pool_events(after);
+    Ok(start(app, Source::Pool(events), session, permit))
+}
+
+fn start(app: Arc<App>, source: Source, session: Option<String>, permit: OwnedSemaphorePermit) -> Response {
+    let secrets = app.context().secrets;
+    let following = Following { app, source, secrets, session, _permit: permit };
+    let events = stream::unfold(following, |mut following| async move {
+        let event = following.next().await?;
+        Some((Ok::<Event, Infallible>(event), following))
+    });
+    Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response()
+}
+
+impl Following {
+    /// The next event; none when the server is about to end, the store fails or the session is over. The client comes back and resumes
+    /// if it may.
+    async fn next(&mut self) -> Option<Event> {
+        let app = Arc::clone(&self.app);
+        let next = async {
+            match &mut self.source {
+                Source::Pool(events) => {
+                    let (place, event) = events.next().await.ok()??;
+                    Some(Next::Logged(place.0, Box::new(event)))
+                }
+                Source::Goal(source) => source.next(&app).await.ok()?,
+            }
+        };
+        let next = tokio::select! {
+            next = next => next?,
+            () = self.app.stopped() => return None,
+        };
+        let is_over = |session: &String| !is_signed_in(&self.app.state.home, session, self.app.now());
+        if self.session.as_ref().is_some_and(is_over) {
+            return None;
+        }
+        let event = match next {
+            Next::Logged(place, event) => {
+                let event = self.secrets.json(&serde_json::to_string(&event).ok()?);
+                Event::default().id(place.to_string()).event("event").data(event)
+            }
+            Next::Live(message) => {
+                Event::default().event("live").data(self.secrets.json(&serde_json::to_string(&message).ok()?))
+            }
+        };
+        Some(event)
+    }
+}
+
+impl GoalSource {
+    async fn next(&mut self, app: &App) -> Result<Option<Next>, StoreError> {
+        loop {
+            if let Some(event) = self.page.pop_front() {
+                self.cursor = event.seq;
+                return Ok(Some(Next::Logged(event.seq.0, Box::new(event))));
+            }
+            if self.is_behind {
+                let page = app.store().events(self.goal, self.cursor, PAGE).await?;
+                self.is_behind = page.len() == PAGE;
+                self.page = page.into();
+                continue;
+            }
+            tokio::select! {
+                placed = self.tail.next() => match placed? {
+                    // Another one, or one that the store gave before.
+                    Some((_, event)) if event.goal != self.goal || event.seq <= self.cursor => {}
+                    Some((_, event)) => {
+                        if self.live.is_none() {
+                            self.live = app.engine.live(self.goal);
+                        }
+                        self.page.push_back(event);
+                    }
+                    None => return Ok(None),
+                },
+                message = next_live(&mut self.live) => match message {
+                    Some(message) => return Ok(Some(Next::Live(message))),
+                    None => self.live = None,
+                },
+            }
+        }
+    }
+}
+
+/// The next step of a message; never without one.
+async fn next_live(live: &mut Option<Live>) -> Option<LiveMessage> {
+    match live {
+        Some(live) => live.next().await,
+        None => std::future::pending().await,
+    }
+}
