@@ -143,7 +143,7 @@ fn a_run_that_is_terminated_leaves_its_goal_to_the_server_and_reports_that() {
     wait_for_turn(&desk, &goal);
     kill_process(Pid::from_child(&running), Signal::TERM).expect("terminated");
     let ran = finish(running);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.code, Some(143), "{ran:?}");
     assert!(ran.stderr.contains("keeps running; return to it with: towline attach"), "{ran:?}");
     go(&desk);
     let done = desk.wait_for_phase(&goal, "done");
@@ -159,7 +159,6 @@ fn open_prints_the_address_of_the_server() {
     let address = info["address"].as_str().expect("an address").to_owned();
     assert!(std::net::TcpStream::connect(&address).is_ok(), "{address}");
     let shown = desk.towline(["open"]);
-    let first = format!("http://{address}/ (pid {})", server.id());
-    assert_eq!(shown.stdout.lines().next(), Some(first.as_str()), "{shown:?}");
+    assert!(shown.stdout.starts_with(&format!("http://{address}/#code=")), "{shown:?}");
     down(&desk, server);
 }
