@@ -32,7 +32,7 @@ pub struct Added {
 }
 
 /// A goal that is asked for, before anything is created.
-enum Planned {
+enum Intake {
     There(Box<GoalRecord>),
     New(Box<Draft>),
 }
@@ -58,8 +58,8 @@ pub async fn add(context: &Context, requests: &[Request], now: Timestamp) -> Res
     let _alone = if has_files { Some(AddingLock::take(&state.home).await?) } else { None };
     let planned = plan(context, requests, now).await?;
     let new = planned.iter().filter_map(|planned| match planned {
-        Planned::New(draft) => Some(draft.goal.clone()),
-        Planned::There(_) => None,
+        Intake::New(draft) => Some(draft.goal.clone()),
+        Intake::There(_) => None,
     });
     let queued = queue_goals(context, &state, new.collect(), now).await.map_err(|error| {
         let message = format!("no goal was added: {}", error.message());
@@ -69,8 +69,8 @@ pub async fn add(context: &Context, requests: &[Request], now: Timestamp) -> Res
     let mut added = Vec::new();
     for planned in planned {
         added.extend(match planned {
-            Planned::There(record) => Some(Added { record: *record, is_new: false, notices: Vec::new() }),
-            Planned::New(draft) => queued.next().map(|record| {
+            Intake::There(record) => Some(Added { record: *record, is_new: false, notices: Vec::new() }),
+            Intake::New(draft) => queued.next().map(|record| {
                 let mut notices = draft.notices;
                 notices.extend(permission_notice(&state.home, &record.goal, &draft.agents));
                 Added { record, is_new: true, notices }
@@ -81,7 +81,7 @@ pub async fn add(context: &Context, requests: &[Request], now: Timestamp) -> Res
 }
 
 /// Drafts the goals in the order in which they are created. Everything that can be refused is looked at here.
-async fn plan(context: &Context, requests: &[Request], now: Timestamp) -> Result<Vec<Planned>, Error> {
+async fn plan(context: &Context, requests: &[Request], now: Timestamp) -> Result<Vec<Intake>, Error> {
     let mut entries = Vec::new();
     for request in requests {
         let file =
@@ -106,21 +106,21 @@ async fn plan(context: &Context, requests: &[Request], now: Timestamp) -> Result
         let mut draft = draft.map_err(|error| name_file(error, entry.request, requests))?;
         let is_file = entry.request.file.is_some();
         let plan = match unended.like(&draft.goal).await? {
-            Some(Like::Same(there)) if is_file => Planned::There(there),
+            Some(Like::Same(there)) if is_file => Intake::There(there),
             like => {
                 let root = Path::new(&draft.goal.workspace.repository);
                 draft.notices =
                     draft.notices.into_iter().filter_map(|notice| in_queue(notice, root, &files)).collect();
                 draft.notices.extend(notices_about(&draft.goal));
                 draft.notices.extend(like.map(|like| Notice::AddedBefore(like.goal())));
-                Planned::New(Box::new(draft))
+                Intake::New(Box::new(draft))
             }
         };
         ids.insert(
             index,
             match &plan {
-                Planned::There(record) => record.goal.id,
-                Planned::New(draft) => draft.goal.id,
+                Intake::There(record) => record.goal.id,
+                Intake::New(draft) => draft.goal.id,
             },
         );
         planned.push(plan);

@@ -94,7 +94,7 @@ impl Reads {
     }
 
     /// Waits until nobody reads the directory, and there is room for one more.
-    async fn place(&self, directory: &str) -> Result<(Place, Instant), NoAnswer> {
+    async fn place(&self, directory: &str) -> Result<(Permit, Instant), NoAnswer> {
         let mut returned = self.0.returned.subscribe();
         let own = Instant::now() + PATIENCE;
         loop {
@@ -108,7 +108,7 @@ impl Reads {
                         let at = Instant::now();
                         reads.insert(directory.to_owned(), Begun { at, is_given_up: false });
                         let outstanding = Arc::clone(&self.0);
-                        return Ok((Place { outstanding, directory: directory.to_owned() }, at + PATIENCE));
+                        return Ok((Permit { outstanding, directory: directory.to_owned() }, at + PATIENCE));
                     }
                 }
             };
@@ -142,12 +142,12 @@ impl Outstanding {
 }
 
 /// The right to read a directory, for as long as that takes.
-struct Place {
+struct Permit {
     outstanding: Arc<Outstanding>,
     directory: String,
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         let begun = self.outstanding.reads().remove(&self.directory);
         self.outstanding.returned.send_replace(());

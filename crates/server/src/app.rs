@@ -18,7 +18,7 @@ use towline_store::Store;
 
 use crate::authority::Failures;
 use crate::health::Counters;
-use crate::once::UnderWay;
+use crate::once::KeysInUse;
 use crate::places::Places;
 use crate::problem::Problem;
 use crate::query;
@@ -77,7 +77,7 @@ pub(crate) struct App {
     pub(crate) places: Arc<Places>,
     pub(crate) failures: Failures,
     pub(crate) counters: Counters,
-    pub(crate) under_way: UnderWay,
+    pub(crate) under_way: KeysInUse,
     /// Requests that change something: they are carried out even if the client goes away.
     pub(crate) tasks: TaskTracker,
     /// Whether the server is about to end.
@@ -107,7 +107,7 @@ impl App {
             places: Arc::default(),
             failures: Failures::default(),
             counters: Counters::default(),
-            under_way: UnderWay::default(),
+            under_way: KeysInUse::default(),
             tasks: TaskTracker::new(),
             stopping: watch::Sender::new(false),
         };

@@ -41,13 +41,13 @@ type Delivered = Result<Option<SignedDuration>, StoreError>;
 
 /// Deliveries that go on side by side: a receiver that does not answer must not hold up those of other goals.
 #[derive(Default)]
-struct UnderWay<'a> {
+struct Deliveries<'a> {
     deliveries: FuturesUnordered<BoxFuture<'a, (GoalId, Delivered)>>,
     /// Their goals. Each has one at a time, so that its notifications keep their order.
     goals: BTreeSet<GoalId>,
 }
 
-impl UnderWay<'_> {
+impl Deliveries<'_> {
     /// The next one that has ended; none if there is none.
     async fn next(&mut self) -> Option<Delivered> {
         let (goal, delivered) = self.deliveries.next().await?;
@@ -95,7 +95,7 @@ impl Courier {
 
     /// Delivers what is due whenever something was recorded or a try is due, until nothing is recorded any more.
     pub async fn run(self, mut changes: watch::Receiver<()>) {
-        let mut under_way = UnderWay::default();
+        let mut under_way = Deliveries::default();
         let mut tries: BTreeSet<Instant> = BTreeSet::new();
         // The store fails for now: nothing is started before this time.
         let mut store_pause = Instant::now();
@@ -133,7 +133,7 @@ impl Courier {
 
     /// Delivers what is due. Returns when those are tried again that failed.
     pub async fn deliver_due(&self) -> Result<Vec<SignedDuration>, StoreError> {
-        let (mut under_way, mut pauses) = (UnderWay::default(), Vec::new());
+        let (mut under_way, mut pauses) = (Deliveries::default(), Vec::new());
         loop {
             self.start_due(&mut under_way).await?;
             match under_way.next().await {
@@ -144,7 +144,7 @@ impl Courier {
     }
 
     /// Begins to deliver what is due, of each goal one after the other.
-    async fn start_due<'a>(&'a self, under_way: &mut UnderWay<'a>) -> Result<(), StoreError> {
+    async fn start_due<'a>(&'a self, under_way: &mut Deliveries<'a>) -> Result<(), StoreError> {
         for notice in self.store.notices((self.now)(), PAGE).await? {
             if under_way.goals.len() < AT_ONCE && under_way.goals.insert(notice.goal) {
                 let delivery = async move { (notice.goal, self.deliver(&notice).await) };

@@ -41,15 +41,15 @@ pub(crate) struct ReservedId(pub(crate) GoalId);
 
 /// The keys of requests that this server is carrying out.
 #[derive(Default)]
-pub(crate) struct UnderWay(Mutex<BTreeSet<String>>);
+pub(crate) struct KeysInUse(Mutex<BTreeSet<String>>);
 
 /// A key is taken as long as this lives.
 struct Taken<'a> {
-    by: &'a UnderWay,
+    by: &'a KeysInUse,
     key: &'a str,
 }
 
-impl UnderWay {
+impl KeysInUse {
     /// None if a request with this key is being carried out.
     fn take<'a>(&'a self, key: &'a str) -> Option<Taken<'a>> {
         let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());

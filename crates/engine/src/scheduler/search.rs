@@ -2,15 +2,13 @@
 //! long with a long queue as with a short one, and goals that could start are found however many wait before them.
 
 use jiff::Timestamp;
-use towline_core::{GoalId, PoolGoal};
+use towline_core::PoolGoal;
 
 use super::earlier;
+use crate::slots::Place;
 
 /// How many goals of the queue are a page.
 pub(super) const PAGE: usize = 1_024;
-
-/// A place in the queue.
-type Place = (Timestamp, GoalId);
 
 /// How far the queue is looked through.
 #[derive(Debug, Default)]
