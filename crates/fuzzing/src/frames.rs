@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 use towline_agent::{
     Action, AgentSettings, CliSettings, Frame, Kind, LaunchContext, Permission, ProcessEnd, Protocol, Steer,
     agent,
@@ -214,19 +215,26 @@ fn assert_no_false_success(kind: Kind, lines: &[&[u8]], exit: &ProcessEnd, end: 
 
 /// Whether a line is the end of a turn without an error. As loose as any reader may be.
 fn is_clean_end(kind: Kind, line: &str) -> bool {
-    let frame: Value = serde_json::from_str(line).unwrap_or_default();
+    let is = |path: &[&str], value: &str| field(line, path).is_some_and(|field| field == value);
     match kind {
         Kind::Claude => {
-            frame["type"] == "result" && frame["subtype"] == "success" && frame["is_error"] == false
+            is(&["type"], "result")
+                && is(&["subtype"], "success")
+                && field(line, &["is_error"]) == Some(false.into())
         }
-        Kind::Codex => {
-            frame["method"] == "turn/completed" && frame["params"]["turn"]["status"] == "completed"
-        }
-        Kind::Acp | Kind::Builtin => frame["result"]["stopReason"] == "end_turn",
-        Kind::Gemini => frame["type"] == "result" && frame["status"] == "success",
-        Kind::Script => frame["kind"] == "turn_ended",
+        Kind::Codex => is(&["method"], "turn/completed") && is(&["params", "turn", "status"], "completed"),
+        Kind::Acp | Kind::Builtin => is(&["result", "stopReason"], "end_turn"),
+        Kind::Gemini => is(&["type"], "result") && is(&["status"], "success"),
+        Kind::Script => is(&["kind"], "turn_ended"),
         Kind::Command => false,
     }
+}
+
+/// A field of a frame. What is beside the path may be anything that looks like JSON, also a number that no type holds: readers skip it.
+fn field(frame: &str, path: &[&str]) -> Option<Value> {
+    let Some((name, rest)) = path.split_first() else { return serde_json::from_str(frame).ok() };
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(frame).ok()?;
+    field(fields.get(*name)?.get(), rest)
 }
 
 #[cfg(test)]

@@ -15,5 +15,5 @@ mod seeds;
 mod target;
 
 pub use frames::conversation;
-pub use runner::{Cases, Ran, run, run_case};
+pub use runner::{Cases, Ran, input, run};
 pub use target::{Target, target, targets};

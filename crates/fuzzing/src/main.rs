@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
-use towline_fuzzing::{Cases, Target, run, run_case, target, targets};
+use towline_fuzzing::{Cases, Target, input, run, target, targets};
 
 /// What is to be run.
 struct Order {
@@ -70,8 +70,10 @@ impl Order {
                 continue;
             }
             if let Some(case) = self.case {
-                let data = run_case(target, self.seed, case);
+                let data = input(target, self.seed, case);
+                // First, because whoever repeats a case that fails wants to see it.
                 out.write_all(&data)?;
+                target.check(&data);
                 continue;
             }
             writeln!(out, "{}: {} s with --seed {}", target.name, self.seconds, self.seed)?;

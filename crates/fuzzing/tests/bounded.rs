@@ -48,8 +48,8 @@ fn every_target_is_tested_here() {
 #[test]
 fn the_same_seed_gives_the_same_cases() {
     let target = target("words").unwrap_or_else(|| panic!("no such target"));
-    let once = (0..50).map(|case| towline_fuzzing::run_case(&target, 7, case));
-    let again = (0..50).map(|case| towline_fuzzing::run_case(&target, 7, case));
+    let once = (0..50).map(|case| towline_fuzzing::input(&target, 7, case));
+    let again = (0..50).map(|case| towline_fuzzing::input(&target, 7, case));
     assert!(once.eq(again));
     let ran = [7, 8].map(|seed| run(&target, seed, Cases::Count(50)).bytes);
     assert_ne!(ran[0], ran[1], "another seed gives other cases");
