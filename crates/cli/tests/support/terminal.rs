@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -21,6 +22,8 @@ const ENDLESS: u16 = 2_000;
 pub(crate) struct Terminal {
     keyboard: File,
     shown: Arc<Mutex<Vec<u8>>>,
+    /// When something was written, and how many bytes there were then.
+    written: Arc<Mutex<Vec<(Instant, usize)>>>,
     columns: u16,
     rows: u16,
     /// The side that programs get.
@@ -44,16 +47,19 @@ impl Terminal {
         let keyboard = File::from(ours);
         let mut screen = keyboard.try_clone().expect("a second handle");
         let shown = Arc::new(Mutex::new(Vec::new()));
-        let showing = Arc::clone(&shown);
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let (showing, writing) = (Arc::clone(&shown), Arc::clone(&written));
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             // An error means that no process has the other side open any more.
             while let Ok(count @ 1..) = screen.read(&mut bytes) {
-                showing.lock().expect("unharmed").extend(&bytes[..count]);
+                let mut shown = showing.lock().expect("unharmed");
+                shown.extend(&bytes[..count]);
+                writing.lock().expect("unharmed").push((Instant::now(), shown.len()));
             }
         });
-        let mut terminal =
-            Self { keyboard, shown, columns, rows, theirs: Some(theirs), reader: Some(reader) };
+        let (theirs, reader) = (Some(theirs), Some(reader));
+        let mut terminal = Self { keyboard, shown, written, columns, rows, theirs, reader };
         terminal.resize(columns, rows);
         terminal
     }
@@ -139,6 +145,16 @@ impl Terminal {
     /// The screen, with all that has scrolled out of it.
     pub(crate) fn screen(&self) -> Vec<String> {
         lines(self.emulated(ENDLESS).screen())
+    }
+
+    /// Its columns and rows.
+    pub(crate) fn size(&self) -> (u16, u16) {
+        (self.columns, self.rows)
+    }
+
+    /// Every byte that was written, with the times at which they came.
+    pub(crate) fn recorded(&self) -> (Vec<u8>, Vec<(Instant, usize)>) {
+        (self.shown.lock().expect("unharmed").clone(), self.written.lock().expect("unharmed").clone())
     }
 
     /// The screen now, as the emulator has it.
