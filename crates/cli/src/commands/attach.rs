@@ -15,7 +15,7 @@ use crate::failure::exit_code_of;
 use crate::find::{self, Found};
 use crate::output;
 
-/// The exit code of a view that SIGTERM has ended, whatever becomes of its goal.
+/// The exit code of a view that SIGTERM has ended. Its goal may continue.
 const TERMINATED: u8 = 143;
 
 /// What is shown first.

@@ -119,7 +119,7 @@ impl Film {
     }
 }
 
-/// What a recording says about itself for those who cannot see it.
+/// The text of a recording, for those who cannot see it.
 pub(crate) fn description_of(file: &str) -> Option<String> {
     let (_, rest) = file.split_once("<desc>")?;
     let (text, _) = rest.split_once("</desc>")?;

@@ -63,7 +63,7 @@ fn the_recording_in_the_readme_ends_as_the_demo_does() {
     if std::env::var_os("TOWLINE_WRITE_PICTURES").is_some() {
         std::fs::write(FILE, &drawn).expect("the recording is written");
     }
-    let kept = std::fs::read_to_string(FILE).expect("a recording");
-    let shown = film::description_of(&kept).expect("a text of what it shows");
+    let stored = std::fs::read_to_string(FILE).expect("a recording");
+    let shown = film::description_of(&stored).expect("a text of what it shows");
     assert_eq!(steady(&shown), steady(&film.last_screen()), "make it anew with `cargo xtask pictures`");
 }
