@@ -1,14 +1,17 @@
 //! Goals as reports: what is stored, in the shapes of `towline-api`.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use jiff::Timestamp;
 use towline_api::{
     AttemptReport, BaselineReport, GoalLine, GoalReport, MergedReport, QuestionLine, TrustReport, budget,
 };
 use towline_core::{Checkout, GoalState, Phase, Usage};
-use towline_engine::Home;
+use towline_engine::{Home, copied_secrets};
 use towline_store::{GoalRecord, GoalSummary, Listed, Listing, UnreadableGoal, load_all};
 
-use crate::context::Context;
+use crate::context::{Context, State};
 use crate::error::Error;
 
 /// Without a sandbox, verdicts are protected from what an agent does to files, git's data and Towline's files.
@@ -76,12 +79,27 @@ pub fn goal_report(record: &GoalRecord, home: &Home, now: Timestamp) -> GoalRepo
     }
 }
 
-/// A goal in short, with its prompt where that can be read, but for why it waits in the queue.
-pub fn goal_line(listed: &Listed, prompt: Option<String>) -> GoalLine {
-    match listed {
-        Listed::Goal(goal) => line_of_summary(goal, prompt),
-        Listed::Unreadable(goal) => line_of_unreadable(goal),
+/// Goals in short, but for why they wait in the queue. One that cannot be read has no prompt.
+///
+/// A prompt may hold a secret of its project, so those are masked from now on. The tokens of attempts are younger than any prompt.
+pub async fn goal_lines(context: &Context, state: &State, listed: &[Listed]) -> Vec<GoalLine> {
+    let mut known = BTreeSet::new();
+    let mut lines = Vec::new();
+    for listed in listed {
+        let goal = state.store.load(listed.id()).await.ok().map(|record| record.goal);
+        // Most goals of a list share a few projects, and looking for secrets reads files.
+        if let Some(goal) = &goal
+            && known.insert((goal.workspace.repository.clone(), goal.workspace.copy.clone()))
+        {
+            context.know_secrets_of(Path::new(&goal.workspace.repository));
+            context.secrets.add(&copied_secrets(goal).secrets);
+        }
+        lines.push(match listed {
+            Listed::Goal(summary) => line_of_summary(summary, goal.map(|goal| goal.prompt)),
+            Listed::Unreadable(unreadable) => line_of_unreadable(unreadable),
+        });
     }
+    lines
 }
 
 fn line_of_summary(goal: &GoalSummary, prompt: Option<String>) -> GoalLine {

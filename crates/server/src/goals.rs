@@ -8,7 +8,7 @@ use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 use towline_api::{ErrorKind, GoalPage, NewGoal, NewPrerequisite, OriginReport};
-use towline_app::report::{goal_line, goal_report};
+use towline_app::report::{goal_lines, goal_report};
 use towline_app::{Context, Request, draft, find, submit};
 use towline_core::{Need, Origin, Phase};
 use towline_store::{Cursor, GoalRecord, Listing};
@@ -36,12 +36,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Handled {
     let listed = app.store().list(&listing).await?;
     let last = listed.last().filter(|_| listed.len() == limit).map(|last| last.cursor());
     let context = app.context();
-    let mut goals = Vec::new();
-    for listed in &listed {
-        // One that cannot be read is listed without its prompt.
-        let found = find::load(&context, app.state.clone(), listed.id()).await.ok();
-        goals.push(goal_line(listed, found.map(|found| found.record.goal.prompt)));
-    }
+    let goals = goal_lines(&context, &app.state, &listed).await;
     let page = GoalPage { goals, cursor: last.map(|last| cursor::of(last.created_at, last.id)) };
     reply::json(&context, StatusCode::OK, &page)
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use towline_api::GoalLine;
-use towline_app::report::goal_line;
+use towline_app::report::goal_lines;
 use towline_app::{Action, Context, Error, Hint, Holds, State, way_to_resume};
 use towline_core::{HoldReason, Phase};
 use towline_engine::{Clock, SystemClock};
@@ -28,11 +28,13 @@ pub(crate) async fn run(context: &Context, args: Ls) -> Result<(), Error> {
         print(&args, state.as_ref(), &listed, &holds);
         return Ok(());
     }
-    let mut lines = Vec::new();
-    for (state, listed) in state.iter().flat_map(|state| listed.iter().map(move |listed| (state, listed))) {
-        let hold = holds.report(listed.id(), now);
-        lines.push(GoalLine { hold, ..goal_line(listed, prompt(context, state, listed).await) });
-    }
+    let lines = match &state {
+        Some(state) => goal_lines(context, state, &listed).await,
+        None => Vec::new(),
+    };
+    let with_hold =
+        |(line, listed): (GoalLine, &Listed)| GoalLine { hold: holds.report(listed.id(), now), ..line };
+    let lines: Vec<GoalLine> = lines.into_iter().zip(&listed).map(with_hold).collect();
     output::print_json_or_exit(Layout::Pretty, &lines);
     Ok(())
 }
@@ -52,12 +54,6 @@ fn listing(context: &Context, args: &Ls) -> Listing {
     let phases = Phase::names().iter().copied().filter(|name| args.phase.iter().any(|wanted| wanted == name));
     let repository = if args.all { None } else { find::repository_here(context) };
     Listing { repository, phases: phases.collect(), ..Listing::all() }
-}
-
-async fn prompt(context: &Context, state: &State, listed: &Listed) -> Option<String> {
-    let record = state.store.load(listed.id()).await.ok()?;
-    find::know_secrets_of(context, &state.home, &record);
-    Some(record.goal.prompt)
 }
 
 fn print(args: &Ls, state: Option<&State>, listed: &[Listed], holds: &Holds) {
