@@ -115,7 +115,8 @@ pub struct GoalPage {
 pub struct EventPage {
     /// Entries as `logs --json` prints them.
     pub events: Vec<Value>,
-    /// What to pass as `cursor` for what follows; null when there is nothing yet.
+    /// What to pass as `cursor` for what follows; null when nothing follows yet: a client that asks again later sends
+    /// the last one that it got.
     pub cursor: Option<String>,
 }
 

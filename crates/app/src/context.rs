@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use towline_config::{Config, Inspection, Layer, LayerContent, LayerName, Loaded};
+use towline_core::Goal;
 use towline_engine::{
-    Dispatching, Engine, EngineSettings, Home, PoolRules, Reads, SystemClock, known_secrets,
-    supervisor_arguments,
+    Dispatching, Engine, EngineSettings, Home, NoAnswer, PoolRules, Reads, SystemClock, copied_secrets,
+    known_secrets, supervisor_arguments,
 };
 use towline_process::SupervisorProgram;
 use towline_store::{SqliteStore, Store, UpgradeGuard};
@@ -145,10 +146,17 @@ impl Context {
         Ok(towline_config::load(&layers)?.config)
     }
 
-    /// Has the secrets hidden that the configuration names which holds in `directory`, as far as it can be understood:
-    /// whoever shows what an agent has left there may show them.
-    pub fn know_secrets_of(&self, directory: &Path) {
-        self.inspection(directory, &self.layer_files(directory));
+    /// Masks the secrets of a goal's project from now on: those that its configuration names, as far as it can be understood, and
+    /// those in files that the goal copies. Whoever shows what an agent has left may show them.
+    pub async fn know_secrets_of(&self, goal: &Goal) -> Result<(), NoAnswer> {
+        let (context, goal) = (self.clone(), goal.clone());
+        let repository = goal.workspace.repository.clone();
+        let look = move || {
+            let directory = Path::new(&goal.workspace.repository);
+            context.inspection(directory, &context.layer_files(directory));
+            context.secrets.add(&copied_secrets(&goal).secrets);
+        };
+        self.reads.read(&repository, look).await
     }
 
     /// Has the secrets hidden that agents are given, also by a file of MCP servers. One that cannot be used is an error where

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use towline_agent::{AgentSettings, agent};
 use towline_core::{AttemptNo, GoalId, Phase, StopWhy, Stopping};
-use towline_engine::{Home, attempt_tokens, copied_secrets, repository_of};
+use towline_engine::{Home, attempt_tokens, repository_of};
 use towline_store::{GoalRecord, GoalSummary, Listed, Listing, list_all};
 use towline_workspace::{Repository, WorkspaceError};
 
@@ -35,15 +35,10 @@ pub async fn goal(context: &Context, given: &str) -> Result<Found, Error> {
 /// A goal by its id.
 pub async fn load(context: &Context, state: State, id: GoalId) -> Result<Found, Error> {
     let record = state.store.load(id).await?;
-    know_secrets_of(context, &state.home, &record);
+    context.secrets.add(&attempt_tokens(&state.home, &record.state));
+    // A project that does not answer must not keep anybody from cancelling its goals. What agents wrote was masked when it was stored.
+    let _ = context.know_secrets_of(&record.goal).await;
     Ok(Found { state, record })
-}
-
-/// Masks the secrets of a goal from now on.
-pub fn know_secrets_of(context: &Context, home: &Home, record: &GoalRecord) {
-    context.know_secrets_of(Path::new(&record.goal.workspace.repository));
-    context.secrets.add(&attempt_tokens(home, &record.state));
-    context.secrets.add(&copied_secrets(&record.goal).secrets);
 }
 
 /// The repository that the context's directory is in, as goals name it.

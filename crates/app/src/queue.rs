@@ -38,8 +38,11 @@ pub async fn queue(context: &Context, now: Timestamp) -> Result<QueueReport, Err
     let mut idle = Vec::new();
     let listing = Listing { phases: IDLE.to_vec(), ..Listing::first(LISTED + 1) };
     for listed in store.list(&listing).await? {
-        more |= idle.len() == LISTED;
-        idle.extend(idle_line(store, listed.id(), now).await?.filter(|_| !more));
+        if idle.len() == LISTED {
+            more = true;
+            break;
+        }
+        idle.extend(idle_line(store, listed.id(), now).await?);
     }
     let (server, problem) = (running_server(&state.home).map(server_line), rules.problem());
     Ok(QueueReport { server, running, waiting, idle, more, problem })

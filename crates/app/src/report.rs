@@ -1,14 +1,13 @@
 //! Goals as reports: what is stored, in the shapes of `towline-api`.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use towline_api::{
     AttemptReport, BaselineReport, GoalLine, GoalReport, MergedReport, QuestionLine, TrustReport, budget,
 };
 use towline_core::{Checkout, GoalState, Phase, Usage};
-use towline_engine::{Home, copied_secrets};
+use towline_engine::Home;
 use towline_store::{GoalRecord, GoalSummary, Listed, Listing, UnreadableGoal, load_all};
 
 use crate::context::{Context, State};
@@ -81,21 +80,25 @@ pub fn goal_report(record: &GoalRecord, home: &Home, now: Timestamp) -> GoalRepo
 
 /// Goals in short, but for why they wait in the queue. One that cannot be read has no prompt.
 ///
-/// A prompt may hold a secret of its project, so those are masked from now on. The tokens of attempts are younger than any prompt.
+/// A prompt may hold a secret of its project, so it is left out if the project does not answer. The tokens of attempts are younger
+/// than any prompt.
 pub async fn goal_lines(context: &Context, state: &State, listed: &[Listed]) -> Vec<GoalLine> {
-    let mut known = BTreeSet::new();
+    // Most goals of a list share a few projects, and looking for secrets reads files.
+    let mut known = BTreeMap::new();
     let mut lines = Vec::new();
     for listed in listed {
-        let goal = state.store.load(listed.id()).await.ok().map(|record| record.goal);
-        // Most goals of a list share a few projects, and looking for secrets reads files.
-        if let Some(goal) = &goal
-            && known.insert((goal.workspace.repository.clone(), goal.workspace.copy.clone()))
-        {
-            context.know_secrets_of(Path::new(&goal.workspace.repository));
-            context.secrets.add(&copied_secrets(goal).secrets);
+        let mut prompt = None;
+        if let Ok(GoalRecord { goal, .. }) = state.store.load(listed.id()).await {
+            let files = (goal.workspace.repository.clone(), goal.workspace.copy.clone());
+            let is_known = match known.get(&files) {
+                Some(is_known) => *is_known,
+                None => context.know_secrets_of(&goal).await.is_ok(),
+            };
+            known.insert(files, is_known);
+            prompt = is_known.then_some(goal.prompt);
         }
         lines.push(match listed {
-            Listed::Goal(summary) => line_of_summary(summary, goal.map(|goal| goal.prompt)),
+            Listed::Goal(summary) => line_of_summary(summary, prompt),
             Listed::Unreadable(unreadable) => line_of_unreadable(unreadable),
         });
     }

@@ -66,7 +66,7 @@ pub(crate) fn apart<T>(work: impl FnOnce() -> T) -> T {
 
 impl Reads {
     /// Reads something in a directory, if it answers in time. While an earlier read of it is late, it is not asked again.
-    pub(crate) async fn read<T: Send + 'static>(
+    pub async fn read<T: Send + 'static>(
         &self,
         directory: &str,
         read: impl FnOnce() -> T + Send + 'static,

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use axum::http::StatusCode;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
 use towline_app::find::{self, Found};
 use towline_app::{Context, Host, State};
@@ -23,6 +24,9 @@ use crate::places::Places;
 use crate::problem::Problem;
 use crate::query;
 use crate::sse::Streams;
+
+/// How many requests may block at the same time.
+const MOST_THREADS: usize = 128;
 
 /// Everything that a server is given.
 pub struct ServerSettings {
@@ -80,6 +84,8 @@ pub(crate) struct App {
     pub(crate) under_way: KeysInUse,
     /// Requests that change something: they are carried out even if the client goes away.
     pub(crate) tasks: TaskTracker,
+    /// For requests that block: each has a thread, and the runtime needs some for itself.
+    threads: Arc<Semaphore>,
     /// Whether the server is about to end.
     pub(crate) stopping: watch::Sender<bool>,
 }
@@ -109,6 +115,7 @@ impl App {
             counters: Counters::default(),
             under_way: KeysInUse::default(),
             tasks: TaskTracker::new(),
+            threads: Arc::new(Semaphore::new(MOST_THREADS)),
             stopping: watch::Sender::new(false),
         };
         (Arc::new(app), listener)
@@ -173,6 +180,16 @@ pub(crate) async fn in_background<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Problem> {
     let runtime = tokio::runtime::Handle::current();
-    let task = app.tasks.spawn_blocking(move || runtime.block_on(work));
+    let thread = Arc::clone(&app.threads).try_acquire_owned().map_err(|_| {
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many requests are being worked on; try again later",
+        )
+    })?;
+    let task = app.tasks.spawn_blocking(move || {
+        let done = runtime.block_on(work);
+        drop(thread);
+        done
+    });
     task.await.map_err(|error| Problem::internal(format!("the request did not finish: {error}")))
 }

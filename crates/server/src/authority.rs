@@ -146,7 +146,7 @@ pub(crate) fn session(app: &App, headers: &HeaderMap) -> Option<String> {
 }
 
 /// The goal whose living attempt has this token.
-async fn goal_of_token(app: &App, token: &str) -> Result<Option<GoalId>, Problem> {
+pub(crate) async fn goal_of_token(app: &App, token: &str) -> Result<Option<GoalId>, Problem> {
     let listing = Listing { phases: vec!["running", "blocked"], ..Listing::all() };
     let listed = towline_store::list_all(app.store(), listing).await?;
     let living = |goal: GoalSummary| Some((goal.id, AttemptId::of(goal.id, goal.phase.living_attempt()?)));

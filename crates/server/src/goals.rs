@@ -1,6 +1,6 @@
 //! Listing, creating and showing goals.
 
-use std::path::{Path as FilePath, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -11,6 +11,7 @@ use towline_api::{ErrorKind, GoalPage, NewGoal, NewPrerequisite, OriginReport};
 use towline_app::report::{goal_lines, goal_report};
 use towline_app::{Context, Request, draft, find, submit};
 use towline_core::{Need, Origin, Phase};
+use towline_engine::NoAnswer;
 use towline_store::{Cursor, GoalRecord, Listing};
 
 use crate::app::{App, in_background};
@@ -67,7 +68,7 @@ pub(crate) async fn create(
         }
     }
     let new: NewGoal = query::json(&body)?;
-    let context = app.context_in(directory(&new.repository)?);
+    let context = app.context_in(directory(&app, &new.repository).await?);
     let request = Request { id, ..request(new)? };
     let (worker, now) = (context.clone(), app.now());
     let submitted = in_background(&app, async move {
@@ -88,14 +89,20 @@ fn created(app: &App, context: &Context, record: &GoalRecord) -> Handled {
 }
 
 /// The directory that a goal is for. The operator may name any.
-fn directory(given: &str) -> Result<PathBuf, Problem> {
-    let path = FilePath::new(given);
+async fn directory(app: &App, given: &str) -> Result<PathBuf, Problem> {
+    let path = PathBuf::from(given);
     let wrong = |why: &str| Problem::unprocessable(format!("`repository` {why}"));
     if !path.is_absolute() || given.contains('\0') {
         return Err(wrong("must be an absolute path"));
     }
-    let found = path.canonicalize().ok().filter(|path| path.is_dir());
+    let look = move || path.canonicalize().ok().filter(|path| path.is_dir());
+    let found = app.context().reads.read(given, look).await.map_err(|silent| unread(given, silent))?;
     found.ok_or_else(|| wrong("is not a directory of this machine"))
+}
+
+/// A thread that waits for a directory that does not answer would never end, so no request waits for one.
+pub(crate) fn unread(directory: &str, silent: NoAnswer) -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, format!("{directory} cannot be read: {silent}"))
 }
 
 fn request(new: NewGoal) -> Result<Request, Problem> {

@@ -12,12 +12,12 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use towline_app::KnownSecrets;
-use towline_core::{Envelope, GoalId, PoolSeq, Seq};
+use towline_core::{Envelope, Event as Happened, GoalId, PoolSeq, Seq};
 use towline_engine::{Live, LiveMessage, PoolEvents, is_signed_in};
 use towline_store::StoreError;
 
 use crate::app::App;
-use crate::authority::Authority;
+use crate::authority::{self, Authority};
 use crate::problem::Problem;
 use crate::reply::Handled;
 
@@ -66,6 +66,8 @@ struct Following {
     secrets: KnownSecrets,
     /// The session of the page that follows it; none for a token.
     session: Option<String>,
+    /// The token of the attempt that follows it.
+    token: Option<String>,
     /// Given back when the client goes away.
     _permit: OwnedSemaphorePermit,
 }
@@ -107,7 +109,11 @@ pub(crate) async fn follow_goal(
     let live = app.engine.live(goal);
     let page = VecDeque::new();
     let source = GoalSource { goal, cursor: after, page, is_behind: true, tail, live };
-    Ok(start(app, Source::Goal(Box::new(source)), session, permit))
+    let token = match authority {
+        Authority::Agent { token, .. } => Some(token.clone()),
+        _ => None,
+    };
+    Ok(start(app, Source::Goal(Box::new(source)), (session, token), permit))
 }
 
 /// Follows the logs of all goals after this place.
@@ -119,12 +125,17 @@ pub(crate) fn follow_pool(
 ) -> Handled {
     let permit = app.streams.take(authority)?;
     let events = app.engine.pool_events(after);
-    Ok(start(app, Source::Pool(events), session, permit))
+    Ok(start(app, Source::Pool(events), (session, None), permit))
 }
 
-fn start(app: Arc<App>, source: Source, session: Option<String>, permit: OwnedSemaphorePermit) -> Response {
+fn start(
+    app: Arc<App>,
+    source: Source,
+    (session, token): (Option<String>, Option<String>),
+    permit: OwnedSemaphorePermit,
+) -> Response {
     let secrets = app.context().secrets;
-    let following = Following { app, source, secrets, session, _permit: permit };
+    let following = Following { app, source, secrets, session, token, _permit: permit };
     let events = stream::unfold(following, |mut following| async move {
         let event = following.next().await?;
         Some((Ok::<Event, Infallible>(event), following))
@@ -133,8 +144,8 @@ fn start(app: Arc<App>, source: Source, session: Option<String>, permit: OwnedSe
 }
 
 impl Following {
-    /// The next event; none when the server is about to end, the store fails or the session is over. The client comes back and resumes
-    /// if it may.
+    /// The next event; none when the server is about to end, the store fails, or the session or the attempt is over. The client comes
+    /// back and resumes if it may.
     async fn next(&mut self) -> Option<Event> {
         let app = Arc::clone(&self.app);
         let next = async {
@@ -152,6 +163,14 @@ impl Following {
         };
         let is_over = |session: &String| !is_signed_in(&self.app.state.home, session, self.app.now());
         if self.session.as_ref().is_some_and(is_over) {
+            return None;
+        }
+        // All that comes after the end of the attempt is recorded after it.
+        let ends =
+            matches!(&next, Next::Logged(_, event) if matches!(event.event, Happened::AttemptEnded { .. }));
+        if let Some(token) = self.token.as_ref().filter(|_| ends)
+            && !matches!(authority::goal_of_token(&app, token).await, Ok(Some(_)))
+        {
             return None;
         }
         let event = match next {

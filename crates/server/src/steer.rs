@@ -55,7 +55,7 @@ pub(crate) async fn retry(State(app): Shared, Path(id): Path<String>, body: Byte
 }
 
 async fn continue_with(app: &App, id: &str, command: GoalCommand, checks: Vec<String>) -> Handled {
-    let (goal, context) = begin(app, id).await?;
+    let (goal, context) = begin_in_repository(app, id).await?;
     let worker = context.clone();
     let reopened =
         in_background(app, async move { reopen(&worker, &goal.to_string(), command, &checks).await });
@@ -68,6 +68,15 @@ pub(crate) async fn begin(app: &App, id: &str) -> Result<(GoalId, Context), Prob
     let context = app.context();
     let goal = app.goal(&context, id).await?.record.goal.id;
     Ok((goal, context))
+}
+
+/// The same for a request that also reads the goal's repository.
+pub(crate) async fn begin_in_repository(app: &App, id: &str) -> Result<(GoalId, Context), Problem> {
+    let context = app.context();
+    let goal = app.goal(&context, id).await?.record.goal;
+    let answered = context.know_secrets_of(&goal).await;
+    answered.map_err(|silent| goals::unread(&goal.workspace.repository, silent))?;
+    Ok((goal.id, context))
 }
 
 /// The goal as it is now.

@@ -12,10 +12,10 @@ use crate::app::{App, in_background};
 use crate::problem::Problem;
 use crate::query;
 use crate::reply::{self, Handled};
-use crate::steer::begin;
+use crate::steer::begin_in_repository;
 
 pub(crate) async fn diff(State(app): State<Arc<App>>, Path(id): Path<String>) -> Handled {
-    let (goal, context) = begin(&app, &id).await?;
+    let (goal, context) = begin_in_repository(&app, &id).await?;
     let worker = context.clone();
     let change =
         in_background(&app, async move { change_of(&worker, &goal.to_string(), Detail::Patch).await });
@@ -40,7 +40,7 @@ pub(crate) async fn merge(State(app): State<Arc<App>>, Path(id): Path<String>, b
         verify: true,
         dry_run: new.dry_run,
     };
-    let (goal, context) = begin(&app, &id).await?;
+    let (goal, context) = begin_in_repository(&app, &id).await?;
     let (worker, owner) = (context.clone(), Arc::clone(&app));
     let merged = in_background(&app, async move {
         merge_work(&worker, &goal.to_string(), &request, owner.stopped(), |_| {}).await

@@ -20,7 +20,8 @@ pub(super) async fn write(
         }
         // A goal that was removed meanwhile has nothing to show.
         let Ok(record) = store.load(envelope.goal).await else { continue };
-        context.know_secrets_of(std::path::Path::new(&record.goal.workspace.repository));
+        // What happened was masked when it was stored, so a project that does not answer holds up no line of the others.
+        let _ = context.know_secrets_of(&record.goal).await;
         let now = SystemClock.now();
         if let Some(what) = what_happened(&envelope.event, &record, now) {
             print(&journal_line(envelope.at, envelope.goal, &what, now));

@@ -177,6 +177,27 @@ async fn the_beginning_of_an_id_names_a_goal_if_it_is_the_only_one() {
 }
 
 #[tokio::test]
+async fn a_project_that_does_not_answer_holds_up_no_list_and_its_goals_can_be_cancelled() {
+    let server = Server::start().await;
+    let goal = server.goal().await.id;
+    let silent = server.silence_project().await;
+    let page = server.get("/goals").send().await.json();
+    assert_eq!(
+        (&page["goals"][0]["id"], &page["goals"][0]["prompt"]),
+        (&json!(goal.to_string()), &Value::Null)
+    );
+    assert_eq!(server.get(&format!("/goals/{goal}")).send().await.status, 200);
+    let refused = server.post(&format!("/goals/{goal}/merge")).json(&json!({})).send().await.refused(503);
+    assert!(refused["detail"].as_str().expect("a reason").contains("does not answer"), "{refused}");
+    server.get(&format!("/goals/{goal}/diff")).send().await.refused(503);
+    let new = json!({"prompt": "x", "repository": server.project.path()});
+    server.post("/goals").json(&new).send().await.refused(503);
+    assert_eq!(server.post(&format!("/goals/{goal}/cancel")).send().await.json()["phase"], "cancelled");
+    drop(silent);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn the_log_is_read_in_pages() {
     let server = Server::start().await;
     let goal = server.goal().await;

@@ -120,6 +120,26 @@ async fn the_token_of_an_attempt_reaches_its_own_goal_while_the_attempt_lives() 
 }
 
 #[tokio::test]
+async fn the_stream_of_an_agent_ends_with_its_attempt() {
+    let server = Server::start().await;
+    let (goal, token) = server.goal_at_work().await;
+    let path = format!("/goals/{}/events", goal.id);
+    let ask =
+        |token: &str| server.client.ask("GET", &path).header("accept", "text/event-stream").token(token);
+    let (mut own, mut operators) = (ask(&token).follow().await, ask(TOKEN).follow().await);
+    for stream in [&mut own, &mut operators] {
+        assert_eq!(stream.next().await.expect("an event").id, Some(1));
+        assert_eq!(stream.next().await.expect("an event").id, Some(2));
+    }
+    server.end_attempt(goal.id).await;
+    server.write(goal.id, 1).await;
+    assert_eq!(own.next().await.map(|sent| sent.id), None);
+    assert_eq!(operators.next().await.expect("an event").id, Some(3));
+    assert_eq!(operators.next().await.expect("an event").id, Some(4));
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn the_tools_of_an_agent_answer_over_http() {
     let server = Server::start().await;
     let (_goal, token) = server.goal_at_work().await;

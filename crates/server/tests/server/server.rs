@@ -183,12 +183,13 @@ impl Server {
 
     /// Adds so many events to the log of a goal, as another process would.
     pub(crate) async fn write(&self, goal: GoalId, count: usize) {
-        self.append(goal, count, |_| ()).await;
+        let text = |number| Event::MessageSent { text: format!("message {number}") };
+        self.append(goal, (0..count).map(text).collect(), |_| ()).await;
         self.poke();
     }
 
     /// Adds events to the log of a goal, and puts it into the state that `change` makes.
-    async fn append(&self, goal: GoalId, count: usize, change: impl FnOnce(&mut GoalState)) {
+    async fn append(&self, goal: GoalId, events: Vec<Event>, change: impl FnOnce(&mut GoalState)) {
         let now = SystemClock.now();
         let worker = self.neighbour.worker();
         let until = now.checked_add(SignedDuration::from_secs(60)).expect("in range");
@@ -197,8 +198,7 @@ impl Server {
         let mut state = record.state;
         change(&mut state);
         let is_at_work = state.phase.living_attempt().is_some();
-        let text = |number| Event::MessageSent { text: format!("message {number}") };
-        let events = (0..count).map(|number| Envelope::new(goal, now, Source::Operator, text(number)));
+        let events = events.into_iter().map(|event| Envelope::new(goal, now, Source::Operator, event));
         let append = Append {
             goal,
             generation: lease.generation,
@@ -246,9 +246,30 @@ impl Server {
         (goal, token)
     }
 
+    /// Records the end of the goal's first attempt.
+    pub(crate) async fn end_attempt(&self, goal: GoalId) {
+        let ended = Event::AttemptEnded {
+            end: towline_core::End::Completed,
+            exit: towline_core::Exit::default(),
+            work: towline_core::Work::Nothing,
+            changes: String::new(),
+        };
+        self.append(goal, vec![ended], |state| state.phase = Phase::Queued).await;
+        self.poke();
+    }
+
+    /// Has the project's directory not answer, until the sender is dropped.
+    pub(crate) async fn silence_project(&self) -> std::sync::mpsc::Sender<()> {
+        let (release, silent) = std::sync::mpsc::channel::<()>();
+        let directory = self.project.path().display().to_string();
+        let read = self.context.reads.read(&directory, move || silent.recv().is_ok()).await;
+        assert_eq!(read, Err(towline_engine::NoAnswer::Silent));
+        release
+    }
+
     /// Puts a goal into the state that `change` makes.
     pub(crate) async fn set_state(&self, goal: GoalId, change: impl FnOnce(&mut GoalState)) {
-        self.append(goal, 1, change).await;
+        self.append(goal, vec![Event::MessageSent { text: "a change".to_owned() }], change).await;
     }
 
     /// Sends a request with the operator's token from a process that this one has started, and returns the whole reply.

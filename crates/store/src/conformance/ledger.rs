@@ -303,20 +303,32 @@ pub async fn accounts_are_as_attempts_last_saw_them(place: &dyn Place) {
     let ended =
         |end| Event::AttemptEnded { end, exit: Exit::default(), work: Work::Nothing, changes: String::new() };
     let limited = |until| AccountStatus::Limited { until, guessed: false };
+    // The attempts begin in the seconds 1, 16 and 18.
     let steps = [
-        (quota(LimitStatus::Allowed, None), AccountStatus::Open, 10),
-        (quota(LimitStatus::Warning, None), AccountStatus::Open, 10),
-        (quota(LimitStatus::Rejected, Some(at(500))), limited(Some(at(500))), 12),
-        (ended(End::RateLimited { until: Some(at(500)) }), limited(Some(at(500))), 12),
-        (ended(End::Lost), limited(Some(at(500))), 12),
-        (ended(End::Completed), AccountStatus::Open, 15),
-        (ended(End::Auth { message: "no".into() }), AccountStatus::Closed, 16),
-        (ended(End::RateLimited { until: None }), AccountStatus::Limited { until: None, guessed: true }, 17),
+        (1, quota(LimitStatus::Allowed, None), AccountStatus::Open, 10),
+        (1, quota(LimitStatus::Warning, None), AccountStatus::Open, 10),
+        (1, quota(LimitStatus::Rejected, Some(at(500))), limited(Some(at(500))), 12),
+        // Another quota of the same account, and what began before the limit was known.
+        (1, quota(LimitStatus::Allowed, None), limited(Some(at(500))), 12),
+        (1, ended(End::RateLimited { until: Some(at(500)) }), limited(Some(at(500))), 12),
+        (1, ended(End::Completed), limited(Some(at(500))), 12),
+        (2, ended(End::Lost), limited(Some(at(500))), 12),
+        (2, ended(End::Completed), AccountStatus::Open, 17),
+        (3, ended(End::Auth { message: "no".into() }), AccountStatus::Closed, 18),
+        (2, ended(End::Completed), AccountStatus::Closed, 18),
+        (
+            3,
+            ended(End::RateLimited { until: None }),
+            AccountStatus::Limited { until: None, guessed: true },
+            20,
+        ),
     ];
     assert_eq!(store.accounts().await.expect("accounts"), vec![]);
-    for (step, (event, status, since)) in (0..).zip(steps) {
-        let event = Envelope { attempt: Some(AttemptNo::FIRST), ..happened(event, 10 + step) };
-        let attempts = vec![attempt(goal.id, 1, 1, Some(2))];
+    for (step, (number, event, status, since)) in (0..).zip(steps) {
+        let of = AttemptNo::new(number).expect("no attempt 0");
+        let event = Envelope { attempt: Some(of), ..happened(event, 10 + step) };
+        let begun = [(1, 1), (2, 16), (3, 18)].into_iter().take_while(|(n, _)| *n == 1 || step >= 6);
+        let attempts = begun.map(|(n, second)| attempt(goal.id, n, second, Some(second + 1))).collect();
         let state = GoalState { attempts, ..GoalState::new(&goal) };
         let last = Seq(1 + u64::try_from(step).expect("small"));
         let step = Append { state, ..append(&goal, lease.generation, last, vec![event.clone()]) };
@@ -352,11 +364,11 @@ pub async fn an_account_is_as_it_was_set(place: &dyn Place) {
         work: Work::Nothing,
         changes: String::new(),
     };
-    let ended = Envelope { attempt: Some(AttemptNo::FIRST), ..happened(ended, 4) };
-    let state = GoalState { attempts: vec![attempt(goal.id, 1, 1, Some(2))], ..GoalState::new(&goal) };
+    let ended = Envelope { attempt: Some(AttemptNo::FIRST), ..happened(ended, 5) };
+    let state = GoalState { attempts: vec![attempt(goal.id, 1, 3, Some(4))], ..GoalState::new(&goal) };
     let step = Append { state, ..append(&goal, lease.generation, Seq(1), vec![ended]) };
     store.append(step).await.expect("it fits");
-    let open = account("scripted", AccountStatus::Open, 4);
+    let open = account("scripted", AccountStatus::Open, 5);
     assert_eq!(store.accounts().await.expect("accounts"), [limited, open]);
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use towline_core::{Account, AgentName, Attempt, Event, GoalId, MicroUsd, PoolGoal};
+use towline_core::{Account, AccountStatus, AgentName, Attempt, Event, GoalId, MicroUsd, PoolGoal};
 
 use super::{LedgerRow, Pool};
 use crate::ledger::{
@@ -35,8 +35,12 @@ impl Pool {
         };
         for AccountReport { attempt, status, at } in account_reports(&events, state) {
             let (name, agent) = (account_of(attempt), attempt.agent.clone());
-            let known = self.accounts.get(&name).is_some_and(|known| known.status == status);
-            if !known {
+            // An attempt that began before a limit was known shows nothing about it.
+            let is_new = |known: &Account| {
+                known.status != status
+                    && (status != AccountStatus::Open || attempt.started_at >= known.updated_at)
+            };
+            if self.accounts.get(&name).is_none_or(is_new) {
                 self.accounts.insert(name.clone(), Account { name, agent, status, updated_at: at });
             }
         }

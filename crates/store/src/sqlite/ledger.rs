@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row, params, params_from_iter};
-use towline_core::{Account, AgentName, Attempt, AttemptNo, Envelope, GoalState, MicroUsd};
+use towline_core::{Account, AccountStatus, AgentName, Attempt, AttemptNo, Envelope, GoalState, MicroUsd};
 
 use super::failure::{Failure, readable};
 use super::reads::text;
@@ -56,6 +56,8 @@ fn sums() -> String {
 pub(super) struct AccountRow {
     attempt: AttemptNo,
     status: String,
+    /// An attempt that began before a limit was known shows nothing about it.
+    is_open: bool,
     at: String,
 }
 
@@ -64,7 +66,12 @@ impl AccountRow {
         let reported = account_reports(events, state);
         reported
             .map(|AccountReport { attempt, status, at }| {
-                Ok(Self { attempt: attempt.n, status: to_json("an account", &status)?, at: time_to_text(at) })
+                Ok(Self {
+                    attempt: attempt.n,
+                    status: to_json("an account", &status)?,
+                    is_open: status == AccountStatus::Open,
+                    at: time_to_text(at),
+                })
             })
             .collect()
     }
@@ -75,11 +82,12 @@ impl AccountRow {
             .prepare_cached(
                 "INSERT INTO accounts (name, agent, status, updated_at)
                  SELECT account, agent, ?3, ?4 FROM attempts WHERE goal = ?1 AND n = ?2
+                     AND NOT (?5 AND EXISTS (SELECT 1 FROM accounts WHERE name = account AND updated_at > started_at))
                  ON CONFLICT (name) DO UPDATE
                  SET agent = excluded.agent, status = excluded.status, updated_at = excluded.updated_at
                  WHERE status <> excluded.status",
             )?
-            .execute(params![goal, self.attempt.get(), self.status, self.at])?;
+            .execute(params![goal, self.attempt.get(), self.status, self.at, self.is_open])?;
         Ok(())
     }
 }
