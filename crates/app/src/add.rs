@@ -164,8 +164,13 @@ fn files_in(directory: &Path, folder: &Path) -> Result<Vec<PathBuf>, Error> {
         let name = PathBuf::from(entry.map_err(failed)?.file_name());
         let is_goal = name.extension().is_some_and(|ending| ending == "md" || ending == "toml");
         let is_hidden = name.as_os_str().as_encoded_bytes().starts_with(b".");
-        if is_goal && !is_hidden && directory.join(folder).join(&name).is_file() {
+        let path = directory.join(folder).join(&name);
+        if is_goal && !is_hidden && !path.is_dir() {
             must_be_inside(&directory.join(folder), &name)?;
+            if !path.is_file() {
+                return Err(Error::usage(format!("{} is not a regular file", path.display()))
+                    .hint("remove it from the folder, or give each goal by its name"));
+            }
             files.push(folder.join(name));
         }
     }
@@ -205,8 +210,9 @@ pub(crate) fn must_have_clone(context: &Context, draft: Draft) -> Result<Draft, 
 /// The error with the file that it is about, where there are several.
 fn name_file(error: Error, request: &Request, requests: &[Request]) -> Error {
     match (error, &request.file) {
-        (Error::Refused { kind, message, hint }, Some(file)) if requests.len() > 1 => {
-            Error::Refused { kind, message: format!("{}: {message}", file.display()), hint }
+        (error, Some(file)) if requests.len() > 1 => {
+            let (kind, hint) = (error.kind(), error.way_out());
+            Error::Refused { kind, message: format!("{}: {}", file.display(), error.message()), hint }
         }
         (error, _) => error,
     }
@@ -304,7 +310,12 @@ mod tests {
             assert_eq!(files, [folder.join("a.md"), folder.join("b.md")]);
         }
         std::os::unix::fs::symlink("../secret.md", goals.join("c.md")).expect("a symlink");
-        let refused = files_in(dir.path(), Path::new("goals")).expect_err("it leads out").to_string();
+        let refused = || files_in(dir.path(), Path::new("goals")).expect_err("it is no goal").to_string();
+        let socket = std::os::unix::net::UnixListener::bind(goals.join("0.md")).expect("a socket");
+        assert!(refused().contains("goals/0.md is not a regular file"), "{}", refused());
+        drop(socket);
+        std::fs::remove_file(goals.join("0.md")).expect("removed");
+        let refused = refused();
         assert!(refused.contains("goals/c.md is a symlink to"), "{refused}");
         assert!(refused.contains("secret.md, outside the folder"), "{refused}");
     }

@@ -20,6 +20,17 @@ pub(crate) fn words(words: &[String], what: &str) -> Result<String, Error> {
     }
 }
 
+/// Like [`words`], for a task. A single word with a slash is the name of a file or folder that is not there; `instead` is what to do.
+pub(crate) fn prompt(given: &[String], instead: &str) -> Result<String, Error> {
+    let text = words(given, "prompt")?;
+    if text.contains('/') && !text.contains(char::is_whitespace) {
+        return Err(
+            Error::usage(format!("`{text}` is no task: it looks like a file or folder")).hint(instead)
+        );
+    }
+    Ok(text)
+}
+
 /// The longest message. Longer texts belong in a file that the agent reads.
 const LONGEST_MESSAGE: usize = 256 * 1024;
 

@@ -20,6 +20,25 @@ fn short(id: &str) -> String {
 }
 
 #[test]
+fn a_name_of_nothing_is_no_task() {
+    let mut desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed > fix.txt"));
+    desk.leaves_nothing_to_replay("no goal starts");
+    desk.project.write("README.md", "about this project\n");
+    for (words, error) in [
+        (&["add", ""][..], "the prompt is empty"),
+        (&["add", " "], "the prompt is empty"),
+        (&["add", "goals/"], "`goals/` is no task: it looks like a file or folder"),
+        (&["run", "/no/such/folder"], "`/no/such/folder` is no task"),
+        (&["add", "goal.md"], "cannot read goal.md: there is no such file"),
+    ] {
+        let refused = desk.towline([words, &["--check", "true"]].concat());
+        assert_eq!(refused.code, Some(2), "{words:?}: {refused:?}");
+        assert!(refused.stderr.contains(error), "{words:?}: {refused:?}");
+    }
+    assert_eq!(desk.towline(["ls", "--json"]).json(), json!([]));
+}
+
+#[test]
 fn goals_are_queued_with_their_reasons_and_none_starts_without_a_server() {
     let mut desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed > fix.txt"));
     desk.leaves_nothing_to_replay("no goal starts");

@@ -158,7 +158,7 @@ pub(crate) async fn goal_of_token(app: &App, token: &str) -> Result<Option<GoalI
 }
 
 /// Refuses changes by what an agent, a check or a setup command started: such a process can read the operator's files.
-async fn must_be_outside(app: &App, connection: Option<Connection>) -> Result<(), Problem> {
+pub(crate) async fn must_be_outside(app: &App, connection: Option<Connection>) -> Result<(), Problem> {
     let Some(connection) = connection else { return Ok(()) };
     let root = app.state.home.root().to_path_buf();
     let looked = app.tasks.spawn_blocking(move || peer::refusal(&root, connection)).await;

@@ -8,7 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::app::App;
-use crate::authority::{Authority, admit};
+use crate::authority::{Authority, admit, must_be_outside};
 use crate::once;
 use crate::peer::Connection;
 use crate::places::Place;
@@ -18,11 +18,11 @@ use crate::problem::{MEDIA_TYPE, Problem, StoreFailed};
 pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let connection = request.extensions().get::<Connection>().copied();
     let admitted = admit(&app, request.method(), request.uri(), request.headers(), connection).await;
-    let reply = match admitted {
-        Ok(authority) if !has_room(&mut request, &authority) => {
-            let what = "too many connections with tokens of this kind are open";
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, what).into_response()
-        }
+    let placed = match admitted {
+        Ok(authority) => place(&app, &mut request, &authority, connection).await.map(|()| authority),
+        Err(problem) => Err(problem),
+    };
+    let reply = match placed {
         Ok(authority) => {
             request.extensions_mut().insert(authority);
             once::carry_out(&app, request, next).await.unwrap_or_else(Problem::into_response)
@@ -32,9 +32,20 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, mut request: Request, nex
     finish(&app, reply)
 }
 
-/// Whether whoever sends this may have one more connection, if it is a new one.
-fn has_room(request: &mut Request, authority: &Authority) -> bool {
-    request.extensions_mut().remove::<Arc<Place>>().is_none_or(|place| place.prove(authority))
+/// Gives the connection to whoever sends this, if they may have one more.
+async fn place(
+    app: &App,
+    request: &mut Request,
+    authority: &Authority,
+    connection: Option<Connection>,
+) -> Result<(), Problem> {
+    let Some(place) = request.extensions_mut().remove::<Arc<Place>>() else { return Ok(()) };
+    if place.is_contested(authority) {
+        must_be_outside(app, connection).await?;
+    }
+    let what = "too many connections with tokens of this kind are open";
+    let crowded = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, what);
+    place.prove(authority).then_some(()).ok_or_else(crowded)
 }
 
 /// Makes errors of the router look like ours, and adds what holds for all replies.

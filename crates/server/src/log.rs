@@ -11,13 +11,13 @@ use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 use towline_app::find;
 
 use crate::app::{App, in_background};
 use crate::problem::Problem;
-use crate::query;
+use crate::query::{self, Query};
 use crate::reply::{self, Handled};
 
 /// The longest part that is sent at once.
@@ -30,8 +30,10 @@ const OUTPUT: &str = "stdout.log";
 pub(crate) async fn log(
     State(app): State<Arc<App>>,
     Path((id, number)): Path<(String, String)>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Handled {
+    Query::of(&uri, &[])?;
     let context = app.context();
     let number = query::attempt_number(&number)?;
     let found = app.goal(&context, &id).await?;

@@ -53,7 +53,8 @@ impl KeysInUse {
     /// None if a request with this key is being carried out.
     fn take<'a>(&'a self, key: &'a str) -> Option<Taken<'a>> {
         let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());
-        is_new.then_some(Taken { by: self, key })
+        // Only the one that has taken it gives it back.
+        is_new.then(|| Taken { by: self, key })
     }
 }
 

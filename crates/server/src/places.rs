@@ -10,6 +10,8 @@ use crate::authority::Authority;
 
 /// How many connections requests with the operator's token have at the same time.
 const MOST_OF_OPERATOR: usize = 256;
+/// How many they have before whoever asks for one more is looked up: an agent can read that token.
+const UNCHECKED: usize = 32;
 /// How many the agents of one goal have, and those of all goals.
 const MOST_OF_GOAL: usize = 16;
 const MOST_OF_AGENTS: usize = 96;
@@ -82,6 +84,15 @@ impl Places {
 }
 
 impl Place {
+    /// Whether a request of the operator on this new connection must not come from an agent: it could keep the operator out.
+    pub(crate) fn is_contested(&self, authority: &Authority) -> bool {
+        let connections = self.places.lock();
+        let is_new =
+            connections.held.get(&self.number).is_some_and(|(holder, _)| *holder != Holder::Operator);
+        let taken = connections.count(|holder| holder == Holder::Operator);
+        matches!(authority, Authority::Operator) && is_new && taken >= UNCHECKED
+    }
+
     /// Gives the connection to whoever has sent a request on it. False if they have too many.
     pub(crate) fn prove(&self, authority: &Authority) -> bool {
         let holder = match authority {

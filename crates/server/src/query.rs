@@ -27,8 +27,12 @@ impl Query {
         let given: BTreeMap<String, String> =
             pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
         match given.keys().find(|name| !known.contains(&name.as_str())) {
-            Some(name) => Err(Problem::bad_request(format!("unknown parameter `{name}`"))
-                .hint(format!("this route takes: {}", known.join(", ")))),
+            Some(name) => {
+                Err(Problem::bad_request(format!("unknown parameter `{name}`")).hint(match known {
+                    [] => "this route takes none".to_owned(),
+                    known => format!("this route takes: {}", known.join(", ")),
+                }))
+            }
             None => Ok(Self(given)),
         }
     }

@@ -10,7 +10,7 @@ use towline_view::hints;
 
 use crate::notices;
 use crate::output::{self, Layout};
-use crate::prompt::words;
+use crate::prompt::prompt;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -103,7 +103,8 @@ fn requests(context: &Context, args: &Add) -> Result<Vec<Request>, Error> {
         touches: args.touches.clone(),
         ..Request::default()
     };
-    let is_there = |word: &String| context.directory.join(word).exists();
+    // Without a name, it is the current folder that is there.
+    let is_there = |word: &String| !word.is_empty() && context.directory.join(word).exists();
     if args.words.iter().all(is_there) {
         let paths: Vec<PathBuf> = args.words.iter().map(PathBuf::from).collect();
         return goal_requests(context, &paths, &common);
@@ -112,7 +113,7 @@ fn requests(context: &Context, args: &Add) -> Result<Vec<Request>, Error> {
         return Err(Error::usage(format!("cannot read {missing}: there is no such file"))
             .hint(format!("{missing} looks like a file; quote a longer prompt")));
     }
-    let prompt = words(&args.words, "prompt")?;
+    let prompt = prompt(&args.words, "give files and folders that exist; quote a longer prompt")?;
     Ok(vec![Request { prompt: Some(prompt), ..common }])
 }
 

@@ -16,7 +16,7 @@ use crate::commands::foreground::{Beginning, Foreground};
 use crate::commands::retry::resume_goal;
 use crate::find::Found;
 use crate::output::Layout;
-use crate::prompt::words;
+use crate::prompt::prompt;
 use crate::{find, notices, output};
 
 /// Creates or resumes a goal and drives it.
@@ -97,12 +97,12 @@ async fn by_server(
 /// What the arguments ask for. The prompt may come from standard input.
 fn request(run: &Run) -> Result<Request, Error> {
     const EXAMPLE: &str = "describe the task: towline run \"fix the failing test\" --check \"cargo test\"";
-    let prompt = match run.prompt.as_slice() {
+    let task = match run.prompt.as_slice() {
         [] => None,
-        given => Some(words(given, "prompt").map_err(|failure| failure.hint(EXAMPLE))?),
+        given => Some(prompt(given, EXAMPLE).map_err(|failure| failure.hint(EXAMPLE))?),
     };
     Ok(Request {
-        prompt,
+        prompt: task,
         file: run.file.clone(),
         checks: run.check.clone(),
         agents: run.agent.clone(),

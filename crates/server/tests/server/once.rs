@@ -25,6 +25,21 @@ async fn a_request_is_carried_out_once_however_often_it_is_sent() {
     server.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_requests_with_one_key_at_once_one_is_carried_out_and_none_fails() {
+    let server = Server::start().await;
+    let new = json!({"prompt": "Once", "repository": server.project.path()});
+    let create = server.post("/goals").header("idempotency-key", "key-1").json(&new);
+    let replies = futures::future::join_all((0..20).map(|_| create.clone().send())).await;
+    let mut statuses: Vec<u16> = replies.iter().map(|reply| reply.status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses[0], 201, "{statuses:?}");
+    assert!(statuses.iter().all(|status| [201, 409].contains(status)), "{statuses:?}");
+    assert_eq!(create.send().await.status, 201);
+    assert_eq!(server.get("/goals").send().await.json()["goals"].as_array().map(Vec::len), Some(1));
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn a_refusal_is_given_again_and_a_request_under_way_is_not_begun_twice() {
     let server = Server::start().await;

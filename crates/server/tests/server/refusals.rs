@@ -187,6 +187,22 @@ async fn a_method_that_a_route_does_not_have_is_refused() {
 }
 
 #[tokio::test]
+async fn what_the_server_started_keeps_nobody_out_with_the_token_of_the_operator() {
+    let server = Server::start().await;
+    let follow = || server.get("/events").header("accept", "text/event-stream").follow();
+    let mut streams = Vec::new();
+    for _ in 0..32 {
+        streams.push(follow().await);
+    }
+    let refused = server.ask_from_below("GET", "/goals", "").await;
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
+    streams.push(follow().await);
+    assert_eq!(server.get("/goals").send().await.status, 200);
+    drop(streams);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn what_the_server_started_may_read_with_the_token_of_the_operator_and_changes_nothing() {
     let server = Server::start().await;
     let goal = server.goal().await;
