@@ -19,6 +19,8 @@ export default defineConfig({
     },
   },
   server: {
+    // Its packages may be below the target folder of the workspace.
+    fs: { allow: ['..'] },
     proxy: {
       '/api': {
         target: server,

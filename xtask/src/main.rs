@@ -26,11 +26,12 @@ Usage: cargo xtask <COMMAND>
 
 Commands:
   setup            Install the pinned agent CLIs (agents/package-lock.json) into target/agents, a jest
-                   (agents/jest) into target/jest, a pytest (agents/requirements.txt) into target/python and
-                   clients of the HTTP interface (agents/clients) into target/clients; as root on Debian also
-                   the programs of the system that the tests start
-  test [-- ARGS]   Run setup, then everything that must pass: formatting, clippy, rustdoc, doc tests,
-                   build, tests. ARGS go to the test runner (nextest if there, else cargo test)
+                   (agents/jest) into target/jest, what builds and tests the page (web/package-lock.json)
+                   into target/page, a pytest (agents/requirements.txt) into target/python and clients of the
+                   HTTP interface (agents/clients) into target/clients; as root on Debian also the programs
+                   of the system that the tests start
+  test [-- ARGS]   Run setup, then everything that must pass: formatting, the page, clippy, rustdoc,
+                   doc tests, build, tests. ARGS go to the test runner (nextest if there, else cargo test)
   agents [--run]   Report which pinned agent CLIs npm has newer versions of. --run installs those into
                    target/agents-newest and runs the conformance suite on them
   fuzz [TARGET] [--seconds N] [--seed S] [--case K]
@@ -135,6 +136,8 @@ struct Places {
     clients: PathBuf,
     /// Where jest is installed, also beside the agent CLIs.
     jest: PathBuf,
+    /// Where the packages of the page are installed.
+    page: PathBuf,
 }
 
 impl Places {
@@ -156,6 +159,7 @@ impl Places {
             python: target.join("python"),
             clients: target.join("clients"),
             jest: target.join("jest"),
+            page: target.join("page"),
             target,
         })
     }

@@ -1,11 +1,13 @@
-//! Installs what the tests need and is not in the repository: programs of the system (`packages`), the agent CLIs and jest
-//! (`npm`), a pytest and clients of the HTTP interface (`python`).
+//! Installs what the tests need and is not in the repository: programs of the system (`packages`), the agent CLIs, jest and what
+//! builds and tests the page (`npm`), a pytest and clients of the HTTP interface (`python`).
 
 mod npm;
 mod packages;
 mod python;
 
 use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -27,6 +29,15 @@ const CLIS: &[(&str, &str)] = &[
 /// The test runner for projects in JavaScript.
 const JEST: &[(&str, &str)] = &[("jest", "node_modules/jest/bin/jest.js")];
 
+/// What checks, builds and tests the page.
+const PAGE: &[(&str, &str)] = &[
+    ("svelte-check", "node_modules/svelte-check/bin/svelte-check"),
+    ("vite", "node_modules/vite/bin/vite.js"),
+    ("vitest", "node_modules/vitest/vitest.mjs"),
+    ("playwright", "node_modules/playwright-core/index.js"),
+    ("axe", "node_modules/axe-core/axe.min.js"),
+];
+
 /// Makes sure that everything is installed; does nothing when it is.
 pub(crate) fn install(places: &Places) -> Result<()> {
     packages::install(places)?;
@@ -35,6 +46,10 @@ pub(crate) fn install(places: &Places) -> Result<()> {
     agents.install(places)?;
     let jest = Packages { name: "jest", pinned: &pinned.join("jest"), folder: &places.jest, programs: JEST };
     jest.install(places)?;
+    let web = places.root.join("web");
+    let page = Packages { name: "page", pinned: &web, folder: &places.page, programs: PAGE };
+    page.install(places)?;
+    show_packages(&web, &places.page)?;
     let pytest =
         Environment { name: "pytest", pinned: &pinned, folder: &places.python, program: "bin/pytest" };
     pytest.install(places)?;
@@ -45,6 +60,24 @@ pub(crate) fn install(places: &Places) -> Result<()> {
         program: "bin/schemathesis",
     };
     clients.install(places)
+}
+
+/// Has the source of the page find its packages, which are not beside it, through a symlink. Packages that npm has installed there give way,
+/// as they do when npm installs them again.
+fn show_packages(web: &Path, installed: &Path) -> Result<()> {
+    let (place, packages) = (web.join("node_modules"), installed.join("node_modules"));
+    let _exclusive = wait_for_turn(installed)?;
+    if fs::read_link(&place).is_ok_and(|present| present == packages) {
+        return Ok(());
+    }
+    let is_folder = place.is_dir() && !place.is_symlink();
+    let removed = if is_folder { fs::remove_dir_all(&place) } else { fs::remove_file(&place) };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", place.display()))
+        }
+        _ => symlink(&packages, &place).with_context(|| format!("cannot create {}", place.display())),
+    }
 }
 
 /// Installs what the manifest pins into a folder of its own, with a lock file that names no registry.

@@ -160,7 +160,7 @@ fn machine_folders_are_distinguished_from_other_paths() {
 
 #[test]
 fn the_pinned_packages_have_hashes_and_no_addresses() {
-    for lock in ["agents/package-lock.json", "agents/jest/package-lock.json"] {
+    for lock in ["agents/package-lock.json", "agents/jest/package-lock.json", "web/package-lock.json"] {
         assert_hashes_and_no_addresses(&root().join(lock));
     }
 }

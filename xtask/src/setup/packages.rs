@@ -8,8 +8,14 @@ use anyhow::{Result, bail};
 use crate::{Places, command, print_line};
 
 /// What the tests start, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 5] =
-    [("curl", "curl"), ("git-lfs", "git-lfs"), ("go", "golang-go"), ("jq", "jq"), ("make", "make")];
+const PROGRAMS: [(&str, &str); 6] = [
+    ("chromium", "chromium"),
+    ("curl", "curl"),
+    ("git-lfs", "git-lfs"),
+    ("go", "golang-go"),
+    ("jq", "jq"),
+    ("make", "make"),
+];
 
 /// Makes sure that all programs are there; does nothing when they are.
 pub(super) fn install(places: &Places) -> Result<()> {

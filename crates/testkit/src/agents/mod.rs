@@ -7,7 +7,7 @@ mod environment;
 mod programs;
 mod tools;
 
-pub use programs::{clients_folder, jest_folder, pytest_folder};
+pub use programs::{clients_folder, jest_folder, page_folder, pytest_folder};
 pub use tools::{shell_call, write_call};
 
 /// An agent CLI that the tests can drive.

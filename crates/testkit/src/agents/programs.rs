@@ -54,6 +54,11 @@ pub fn jest_folder() -> PathBuf {
     folder_with("jest", "jest/node_modules/.bin")
 }
 
+/// The folder with `vitest` in it, which runs the tests of the page. Its packages are beside the agent CLIs.
+pub fn page_folder() -> PathBuf {
+    folder_with("vitest", "page/node_modules/.bin")
+}
+
 /// The folder beside those of the agent CLIs that has this program.
 fn folder_with(program: &str, folder: &str) -> PathBuf {
     let mut folders = agents_folders().into_iter().map(|agents| agents.with_file_name(folder));
