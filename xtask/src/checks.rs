@@ -86,10 +86,13 @@ fn steps(places: &Places, runner_arguments: &[&str]) -> Vec<Step> {
     tests.args(runner_arguments).env("TOWLINE_TEST_AGENTS_DIR", &places.agents);
     let mut docs = cargo(&["doc", "--workspace", "--all-features", "--no-deps"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
+    let mut page = command::program("npm", &places.root.join("web"));
+    page.args(["run", "--silent", "verify"]);
 
     vec![
         Step { name: "format", command: cargo(&["fmt", "--all", "--check"]) },
         Step { name: "words", command: cargo(&["xtask", "words"]) },
+        Step { name: "page", command: page },
         Step {
             name: "clippy",
             command: cargo(&[

@@ -6,7 +6,6 @@ mod packages;
 mod python;
 
 use std::fs::{self, File};
-use std::io;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -49,7 +48,7 @@ pub(crate) fn install(places: &Places) -> Result<()> {
     let web = places.root.join("web");
     let page = Packages { name: "page", pinned: &web, folder: &places.page, programs: PAGE };
     page.install(places)?;
-    show_packages(&web, &places.page)?;
+    show_packages(&web, &page)?;
     let pytest =
         Environment { name: "pytest", pinned: &pinned, folder: &places.python, program: "bin/pytest" };
     pytest.install(places)?;
@@ -62,22 +61,21 @@ pub(crate) fn install(places: &Places) -> Result<()> {
     clients.install(places)
 }
 
-/// Has the source of the page find its packages, which are not beside it, through a symlink. Packages that npm has installed there give way,
-/// as they do when npm installs them again.
-fn show_packages(web: &Path, installed: &Path) -> Result<()> {
-    let (place, packages) = (web.join("node_modules"), installed.join("node_modules"));
-    let _exclusive = wait_for_turn(installed)?;
-    if fs::read_link(&place).is_ok_and(|present| present == packages) {
+/// Has the source of the page find its packages, which are not beside it, through a symlink. Packages that are found already stay: those of
+/// another target folder, or those that somebody has installed beside the source.
+fn show_packages(web: &Path, page: &Packages<'_>) -> Result<()> {
+    let place = web.join("node_modules");
+    let _exclusive = wait_for_turn(page.folder)?;
+    let elsewhere = fs::read_link(&place).ok();
+    let is_current = |packages: &Path| packages.parent().is_some_and(|folder| page.is_current(folder));
+    if elsewhere.as_deref().map_or_else(|| place.is_dir(), is_current) {
         return Ok(());
     }
-    let is_folder = place.is_dir() && !place.is_symlink();
-    let removed = if is_folder { fs::remove_dir_all(&place) } else { fs::remove_file(&place) };
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", place.display()))
-        }
-        _ => symlink(&packages, &place).with_context(|| format!("cannot create {}", place.display())),
+    if elsewhere.is_some() {
+        fs::remove_file(&place).with_context(|| format!("cannot remove {}", place.display()))?;
     }
+    symlink(page.folder.join("node_modules"), &place)
+        .with_context(|| format!("cannot create {}", place.display()))
 }
 
 /// Installs what the manifest pins into a folder of its own, with a lock file that names no registry.

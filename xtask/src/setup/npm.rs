@@ -55,6 +55,12 @@ impl Packages<'_> {
         Ok(())
     }
 
+    /// Whether this folder has the packages that are pinned.
+    pub(super) fn is_current(&self, folder: &Path) -> bool {
+        let pinned = fs::read(self.pinned.join(LOCK)).ok();
+        pinned.is_some() && fs::read(folder.join(STAMP)).ok() == pinned
+    }
+
     /// Installs what a manifest wants, whatever the lock file pins.
     pub(super) fn install_newest(&self, manifest: &[u8]) -> Result<()> {
         // What is there would decide which version npm takes.

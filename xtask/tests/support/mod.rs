@@ -13,7 +13,8 @@ for program in jest/bin/jest.js @anthropic-ai/claude-code-some-platform/claude \
     claude-code-older/node_modules/@anthropic-ai/claude-code-some-platform/claude \
     @openai/codex-some-platform/vendor/some-triple/bin/codex \
     @google/gemini-cli/bundle/gemini.js \
-    opencode-some-platform/bin/opencode
+    opencode-some-platform/bin/opencode svelte-check/bin/svelte-check vite/bin/vite.js vitest/vitest.mjs \
+    playwright-core/index.js axe-core/axe.min.js
 do
     mkdir -p "node_modules/${program%/*}"
     : > "node_modules/$program"
@@ -21,7 +22,7 @@ done
 "#;
 
 /// The programs of the system that the tests start.
-const SYSTEM: [&str; 5] = ["curl", "git-lfs", "go", "jq", "make"];
+const SYSTEM: [&str; 6] = ["chromium", "curl", "git-lfs", "go", "jq", "make"];
 
 /// A machine with the programs in `bin` and an empty target folder.
 pub(crate) struct Machine {
