@@ -2,14 +2,17 @@
 /**
  * A scripted agent for the tests of the page. It speaks the stream-JSON of Claude Code, and does what its first argument names:
  *
- *   works    writes `work.txt`, prints text that tries to be harmful, and ends
- *   asks     asks which colour, and ends when it is answered
- *   permit   asks for permission to run a command, and ends when it is answered
- *   long     works and writes until it is ended; edits `work.txt` again and again
+ *   works    writes `work.txt`, and prints text that tries to be harmful
+ *   asks     asks which colour, and prints the answer
+ *   permit   asks for permission to run a command, and prints whether it has it
+ *   long     works and writes until it is ended: it counts its rounds in `work.txt`, and prints what it is told
+ *   mends    leaves `sort.txt` broken at first, and mends it in the next attempt
+ *   hears    adds all that it is told to `work.txt`
+ *   floods   prints lines of 10 MB
  *
  * Configuration: [agents.works] kind = "claude", command = ["node", "<here>/agent.mjs", "works"]
  */
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const [behaviour = 'works', ...rest] = process.argv.slice(2);
@@ -48,9 +51,9 @@ function end(id, output) {
   print({ type: 'user', message: { role: 'user', content: [{ tool_use_id: id, type: 'tool_result', content: output, is_error: false }] }, parent_tool_use_id: null });
 }
 
-function write(text) {
-  const id = begin('Write', { file_path: `${process.cwd()}/work.txt`, content: text });
-  writeFileSync('work.txt', text);
+function write(text, file = 'work.txt') {
+  const id = begin('Write', { file_path: `${process.cwd()}/${file}`, content: text });
+  writeFileSync(file, text);
   end(id, 'File written');
 }
 
@@ -59,8 +62,9 @@ const waiting = new Map();
 async function request(id, name, input) {
   const call = begin(name, input);
   print({ type: 'control_request', request_id: id, request: { subtype: 'can_use_tool', tool_name: name, input, tool_use_id: call } });
-  await new Promise((resolve) => waiting.set(id, resolve));
+  const answer = await new Promise((resolve) => waiting.set(id, resolve));
   end(call, 'answered');
+  return answer;
 }
 
 const HARMFUL =
@@ -76,14 +80,30 @@ const turns = {
   },
   async asks() {
     const options = [{ label: 'red', description: 'like a brick' }, { label: 'blue', description: 'like the sea' }];
-    await request('q1', 'AskUserQuestion', { questions: [{ question: 'Which colour?', header: 'Colour', options, multiSelect: false }] });
+    const answer = await request('q1', 'AskUserQuestion', { questions: [{ question: 'Which colour?', header: 'Colour', options, multiSelect: false }] });
     write('coloured\n');
-    await say('It has its colour.');
+    await say(`The answer is ${JSON.stringify(answer.updatedInput.answers)}.`);
   },
   async permit() {
-    await request('p1', 'Bash', { command: 'rm -rf build', description: 'clean' });
-    write('permitted\n');
-    await say('It is clean.');
+    const { behavior, message = '' } = await request('p1', 'Bash', { command: 'rm -rf build', description: 'clean' });
+    write(`${behavior}\n`);
+    await say(`The decision is ${behavior}. ${message}`);
+  },
+  async mends() {
+    write(existsSync('sort.txt') ? 'mended\n' : 'broken\n', 'sort.txt');
+    await say('It should work now.');
+  },
+  async hears(prompt) {
+    write(`${existsSync('work.txt') ? readFileSync('work.txt', 'utf8') : ''}${prompt}\n`);
+    await say(`I was told: ${prompt}`);
+  },
+  async floods() {
+    write('flooded\n');
+    await say(`${'wide '.repeat(2_000_000)}${HARMFUL}`);
+    await say('y'.repeat(10_000_000));
+    const id = begin('Bash', { command: `echo ${'z'.repeat(10_000_000)}` });
+    end(id, `${HARMFUL}${'w'.repeat(10_000_000)}`);
+    await say('It is flooded.');
   },
   async long() {
     for (let round = 1; ; round++) {
@@ -94,15 +114,27 @@ const turns = {
   },
 };
 
+let isAtWork = false;
 createInterface({ input: process.stdin }).on('line', (line) => {
   const frame = JSON.parse(line);
-  if (frame.type === 'control_response') waiting.get(frame.response?.request_id)?.();
+  if (frame.type === 'control_response') waiting.get(frame.response?.request_id)?.(frame.response.response);
   else if (frame.type === 'control_request') print({ type: 'control_response', response: { subtype: 'success', request_id: frame.request_id, response: {} } });
-  else if (frame.type === 'user') void turn();
+  else if (frame.type === 'user') hear(frame);
 });
 
-async function turn() {
+/** A message that comes while it works belongs to the turn that runs. */
+function hear(frame) {
+  const words = frame.message.content.map((block) => block.text).join('\n');
+  print({ ...frame, isReplay: true, parent_tool_use_id: null });
+  if (isAtWork && behaviour === 'hears') void turns.hears(words);
+  else if (isAtWork) content({ type: 'text', text: `I was told: ${words}` });
+  else void turn(words);
+}
+
+async function turn(prompt) {
+  isAtWork = true;
   print({ type: 'system', subtype: 'init', cwd: process.cwd(), tools: ['Bash'], mcp_servers: [], model: 'scripted', permissionMode: 'default', claude_code_version: '2.1.197' });
-  await turns[behaviour]();
+  await turns[behaviour](prompt);
   print({ type: 'result', subtype: 'success', is_error: false, api_error_status: null, duration_ms: 1, duration_api_ms: 1, num_turns: 1, result: 'Done.', stop_reason: 'end_turn', total_cost_usd: 0.01, usage, modelUsage: {}, permission_denials: [], terminal_reason: 'completed' });
+  isAtWork = false;
 }

@@ -93,3 +93,15 @@ export function plural(n: number, one: string, many = `${one}s`): string {
 export function words(name: string): string {
   return name.replaceAll('_', ' ');
 }
+
+const AXES: Readonly<Record<string, string>> = { usd: 'money', wall: 'time', errors: 'errors in a row', denials: 'denials in a row' };
+
+/** What a budget limits. */
+export function axisName(axis: string): string {
+  return AXES[axis] ?? words(axis);
+}
+
+/** The first letter as a capital. */
+export function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -55,6 +55,7 @@ export function lineOfComment(file: DiffFile, comment: Comment): number | undefi
 }
 
 const LONGEST_QUOTE = 12;
+const LONGEST_LINE = 300;
 
 /** One message with all comments, in the order of files and lines. */
 export function messageOfComments(comments: readonly Comment[], heading = 'Comments on your change:'): string {
@@ -62,7 +63,7 @@ export function messageOfComments(comments: readonly Comment[], heading = 'Comme
   const parts = sorted.map((comment) => {
     const lines = comment.from === comment.to ? `${comment.to}` : `${comment.from}-${comment.to}`;
     const where = `${comment.path}:${lines}${comment.side === 'before' ? ' (removed)' : ''}`;
-    const quote = comment.quote.slice(0, LONGEST_QUOTE).map((line) => `> ${line}`);
+    const quote = comment.quote.slice(0, LONGEST_QUOTE).map((line) => `> ${line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line}`);
     if (comment.quote.length > LONGEST_QUOTE) quote.push(`> … ${comment.quote.length - LONGEST_QUOTE} more lines`);
     return [where, ...quote, comment.text.trim()].join('\n');
   });

@@ -40,6 +40,7 @@ describe('the status of a goal', () => {
   it('has the reason of a goal that is held', () => {
     expect(reasonOf({ phase: 'queued', hold: { reason: 'slot', text: 'waits for a slot' } })).toBe('waits for a slot');
     expect(reasonOf({ phase: 'escalated', reason: 'no progress' })).toBe('no progress');
+    expect(reasonOf({ phase: 'failed', reason: 'budget: attempts' })).toBe('the budget of attempts is spent');
     expect(reasonOf({ phase: 'running' })).toBe('');
   });
 });

@@ -3,6 +3,8 @@
  * The words are those of `towline queue`.
  */
 
+import { axisName } from './format';
+
 /** What a goal looks like. Colours never stand alone: the label is always beside them. */
 export type Tone = 'needs' | 'busy' | 'wait' | 'good' | 'bad' | 'quiet';
 
@@ -89,5 +91,6 @@ export function reasonOf(goal: {
   if (goal.phase === 'paused') return goal.reason === 'shutdown' ? 'paused by a shutdown; the server resumes it' : 'paused by you';
   if (goal.phase === 'queued') return goal.hold?.text ?? '';
   if (goal.phase === 'limited') return `the quota is used up${goal.reason ? `; ${goal.reason}` : ''}`;
-  return goal.reason ?? '';
+  const spent = /^budget: (\w+)$/.exec(goal.reason ?? '')?.[1];
+  return spent === undefined ? (goal.reason ?? '') : `the budget of ${axisName(spent)} is spent`;
 }

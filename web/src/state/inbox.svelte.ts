@@ -1,7 +1,8 @@
 /** What needs a person: questions until they are answered, and goals that stopped until somebody has seen them. */
 
 import { load, loadJson, onOtherTab, store, storeJson } from '../lib/storage';
-import { baseName, words } from '../lib/format';
+import { baseName, sentence, words } from '../lib/format';
+import { reasonOf } from '../lib/status';
 import { oneLine } from '../lib/text';
 import type { AccountLine, GoalLine, QuestionLine } from '../lib/types';
 import { pool } from './pool.svelte';
@@ -80,7 +81,7 @@ function stopped(read: ReadonlySet<string>): InboxItem[] {
     kind: 'goal',
     key: keyOf(goal),
     goal,
-    summary: oneLine(goal.reason ?? words(goal.phase)),
+    summary: sentence(oneLine(reasonOf(goal) || words(goal.phase))),
     read: read.has(keyOf(goal)),
   }));
 }

@@ -201,10 +201,13 @@ class Pool {
   }
 }
 
+/** The folder of a workspace says nothing on the board. */
+const WORKSPACE = /\/\S*\/workspaces\/[0-9a-f-]{36}\//g;
+
 function doingOf(event: Envelope): string | undefined {
   switch (event.kind) {
     case 'agent.tool':
-      return oneLine(`${text(event.fields.name)}: ${text(event.fields.title)}`);
+      return oneLine(`${text(event.fields.name)}: ${text(event.fields.title).replaceAll(WORKSPACE, '')}`);
     case 'agent.message':
       return event.fields.role === 'assistant' ? oneLine(text(event.fields.text).slice(0, 300)) : undefined;
     case 'agent.progress':

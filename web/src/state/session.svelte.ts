@@ -1,5 +1,6 @@
 /** Who is signed in. The session is in the page's own storage: a cookie would go to every port of the host, including those of agents. */
 
+import { sentence } from '../lib/format';
 import { ApiError, api, messageOf, setAccess } from '../lib/client';
 import { signInCode } from '../lib/router';
 import { load, onOtherTab, store } from '../lib/storage';
@@ -53,7 +54,7 @@ class Session {
         return;
       }
       const isWrong = error instanceof ApiError && [400, 401, 403, 404, 409, 422].includes(error.status);
-      this.end(isWrong ? `This link cannot be used: ${messageOf(error)}` : messageOf(error));
+      this.end(isWrong ? `${sentence(error.message)}.` : messageOf(error));
     } finally {
       this.busy = false;
     }
