@@ -56,7 +56,7 @@ export async function openDesk(): Promise<Desk> {
   });
   context.on('weberror', (error) => complaints.push(String(error.error().stack)));
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000);
   return { browser, context, page, complaints, link, home };
 }
 

@@ -74,6 +74,7 @@ describe('steering', () => {
     await file.getByRole('button', { name: 'Add comment' }).click();
     await desk.page.getByRole('button', { name: 'Retry with comments…' }).click();
     await desk.page.getByRole('dialog', { name: 'Retry' }).getByText('The budget of attempts is spent.').waitFor();
+    await desk.page.getByRole('dialog', { name: 'Retry' }).getByLabel('Attempts').fill('20');
     await desk.page.getByRole('dialog', { name: 'Retry' }).getByRole('button', { name: 'Retry' }).click();
     await desk.page.locator('main .chip', { hasText: 'done' }).waitFor();
     await open(`/goal/${id}`);
@@ -88,7 +89,7 @@ describe('steering', () => {
     await desk.page.locator('#inbox .item', { hasText: 'Work once more' }).getByRole('button', { name: 'Retry…' }).click();
     const dialog = desk.page.getByRole('dialog', { name: 'Retry' });
     await dialog.getByLabel('Message to the agent').fill('Ask kindly.');
-    await dialog.getByLabel('Attempts').fill('2');
+    await dialog.getByLabel('Attempts').fill('20');
     await dialog.getByRole('button', { name: 'Retry' }).click();
     await dialog.waitFor({ state: 'detached' });
     await open(`/goal/${id}`);

@@ -165,7 +165,7 @@ describe('every view, light, dark and on a phone', () => {
   it('answers with two taps on a phone', async () => {
     const context = await desk.browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(60_000);
     await page.goto(await request('sign-in'));
     await page.getByRole('button', { name: '3 need you' }).waitFor();
     await page.locator('#inbox').getByRole('button', { name: 'red' }).tap();
