@@ -77,7 +77,7 @@ describe('a hostile world', () => {
     const begun = Date.now();
     await desk.page.keyboard.press('b');
     await desk.page.locator('[data-row]').first().waitFor();
-    expect(Date.now() - begun).toBeLessThan(2_000);
+    expect(Date.now() - begun).toBeLessThan(5_000);
     expect(await desk.page.locator('main b, main img, main script, main iframe').count()).toBe(0);
   });
 
