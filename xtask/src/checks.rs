@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::bench::Docs;
 use crate::{Places, command, print_line, setup};
@@ -46,6 +46,20 @@ pub(crate) fn run_cheats(places: &Places, docs: Docs) -> Result<()> {
         tests.env("TOWLINE_WRITE_CHEATS", "1").arg("page::");
     }
     run_suite(places, tests)
+}
+
+/// Makes the pictures of the README anew: the recording of the demo, and the page.
+pub(crate) fn run_pictures(places: &Places) -> Result<()> {
+    setup::install(places)?;
+    for (name, test) in [("recording", "the_recording"), ("page", "every_view")] {
+        let mut tests = suite(places, name, &places.agents);
+        tests.env("TOWLINE_WRITE_PICTURES", "1").arg(test);
+        run_suite(places, tests)?;
+    }
+    let (taken, shown) =
+        (places.target.join("tmp/page/inbox-light.png"), places.root.join("docs/images/page.png"));
+    std::fs::copy(&taken, &shown).with_context(|| format!("cannot copy {}", taken.display()))?;
+    Ok(())
 }
 
 /// Runs the conformance suite alone, on the agent CLIs in a folder.

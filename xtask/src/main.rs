@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask setup`, `test`, `agents`, `cheats`, `fuzz`, `bench` and `words`.
+//! The project's own chores: `cargo xtask setup`, `test`, `agents`, `cheats`, `fuzz`, `bench`, `pictures` and `words`.
 //!
 //! `setup` installs what the tests need, `agents` looks for newer agent CLIs, `bench` measures, `checks` is the list of steps that must pass, `words` checks the language, `command` starts programs.
 //! Nothing here is part of the product.
@@ -43,6 +43,7 @@ Commands:
   bench [--write-docs]
                    Measure everything that is to be fast or small, next to what it is compared with; fails
                    when a ratio is missed. --write-docs keeps the figures in docs/performance.md
+  pictures         Make the pictures of the README anew: the recording of the demo, and the page
   words [PATH...]  Report phrases that are not plain English and doc comments of one or two words, in the
                    files below each PATH (default: all finished folders)
   help             Show this text
@@ -100,6 +101,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench", first, ..] => {
             bail!("`cargo xtask bench` takes nothing but `--write-docs`, and got `{first}`")
         }
+        ["pictures"] => checks::run_pictures(&Places::find()?),
+        ["pictures", first, ..] => bail!("`cargo xtask pictures` takes no arguments, and got `{first}`"),
         ["words", paths @ ..] => words::run(&Places::find()?.root, paths),
         [other, ..] => bail!("`{other}` is no command of xtask; `cargo xtask help` shows them"),
         [] => unreachable!("an empty command line asks for help"),
