@@ -13,7 +13,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{Places, command, print_line};
+use crate::{Places, command, print_line, setup};
 use report::Report;
 
 /// The page that keeps the figures.
@@ -28,18 +28,20 @@ pub(crate) enum Docs {
 
 /// Runs all of it.
 pub(crate) fn run(places: &Places, docs: Docs) -> Result<()> {
+    setup::install(places)?;
     let folder = places.target.join("bench");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let python = python::install(&places.root, &folder)?;
     let mix = folder.join("claude.ndjson");
     let decode = ["--python", path(&python)?, "--file", path(&mix)?];
-    let benches: [(&str, &str, &[&str]); 8] = [
+    let benches: [(&str, &str, &[&str]); 9] = [
         ("towline-fuzzing", "decode", &decode),
         ("towline-store", "append", &[]),
         ("towline-cli", "attempt", &[]),
         ("towline-cli", "goals", &[]),
         ("towline-cli", "footprint", &[]),
         ("towline-cli", "pool", &[]),
+        ("towline-cli", "page", &[]),
         ("towline-cli", "builtin", &[]),
         ("towline-cli", "warm", &[]),
     ];
