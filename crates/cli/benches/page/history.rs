@@ -43,7 +43,7 @@ pub(crate) fn write(database: &Path, goal: &Goal, state: &GoalState) {
 
 /// Tool calls, and messages of different lengths between them.
 fn work(n: usize) -> AgentEvent {
-    if n % 4 == 0 {
+    if n.is_multiple_of(4) {
         let text = format!("Step {n} is done. {}", "It went as it should. ".repeat(n % 23));
         return AgentEvent::Message { role: Role::Assistant, text };
     }
