@@ -92,8 +92,12 @@ pub(crate) enum Command {
     /// Show the live view of a goal that another process runs
     ///
     /// Type a line to answer a question or to send a message. Ctrl-C leaves the view; the goal keeps running.
-    #[command(visible_alias = "watch")]
     Attach(Attach),
+    /// Show all goals of the server in a dashboard: what needs you, what runs, and one goal at a time
+    ///
+    /// Answer, steer and merge from there; ? lists the keys. Ctrl-C leaves the dashboard; the goals keep running. Without a
+    /// server or a terminal, `towline watch ID` is `towline attach ID`.
+    Watch(commands::watch::Watch),
     /// Print the log of a goal
     Logs(Logs),
     /// Print the changes of a goal
@@ -219,7 +223,7 @@ impl Command {
     #[rustfmt::skip]
     pub(crate) fn changes_goals(&self) -> bool {
         match self {
-            Self::Run(_) | Self::Add(_) | Self::Demo(_) | Self::Attach(_) | Self::Answer(_) | Self::Tell(_) | Self::Enter(_) | Self::Compact(_) | Self::Cancel(_)
+            Self::Run(_) | Self::Add(_) | Self::Demo(_) | Self::Attach(_) | Self::Watch(_) | Self::Answer(_) | Self::Tell(_) | Self::Enter(_) | Self::Compact(_) | Self::Cancel(_)
             | Self::Pause(_) | Self::Resume(_) | Self::Retry(_) | Self::Restore(_) | Self::Merge(_)
             | Self::Push(_) | Self::Verify(_) | Self::Rm(_) | Self::Up(_) | Self::Down | Self::Open(_) | Self::Service(_) => true,
             Self::Gc(gc) => !gc.dry_run,

@@ -37,6 +37,7 @@ pub(crate) mod steer;
 mod typing;
 pub(crate) mod up;
 pub(crate) mod verify;
+pub(crate) mod watch;
 mod watching;
 
 /// The code of a process that a person stopped.

@@ -132,6 +132,7 @@ async fn carry_out(context: &Context, command: Command) -> Result<ExitCode, Erro
         Command::Demo(demo) => return commands::demo::run(context, demo).await,
         Command::Doctor(doctor) => return commands::doctor::run(context, doctor).await,
         Command::Agents(agents) => return commands::agents::run(context, agents).await,
+        Command::Watch(watch) => return commands::watch::run(context, watch).await,
         Command::Attach(attach) => return commands::attach::run(context, attach).await,
         Command::Logs(logs) => return commands::logs::run(context, logs).await,
         Command::Replay(replay) => return commands::replay::run(context, replay).await,

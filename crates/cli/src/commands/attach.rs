@@ -16,7 +16,7 @@ use crate::find::{self, Found};
 use crate::output;
 
 /// The exit code of a view that SIGTERM has ended. Its goal may continue.
-const TERMINATED: u8 = 143;
+pub(super) const TERMINATED: u8 = 143;
 
 /// What is shown first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

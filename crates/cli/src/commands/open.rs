@@ -63,7 +63,7 @@ pub(super) fn link(context: &Context, address: &str) -> Result<String, Error> {
 }
 
 /// The address by which a browser on this machine reaches the server: one on all addresses is on the loopback interface, too.
-fn reachable(address: &str) -> String {
+pub(super) fn reachable(address: &str) -> String {
     match address.parse::<SocketAddr>() {
         Ok(SocketAddr::V4(all)) if all.ip().is_unspecified() => format!("127.0.0.1:{}", all.port()),
         Ok(SocketAddr::V6(all)) if all.ip().is_unspecified() => format!("[::1]:{}", all.port()),

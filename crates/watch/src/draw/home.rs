@@ -1,0 +1,208 @@
+//! The list of all goals: what needs a person on top.
+
+use jiff::Timestamp;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line as ScreenLine, Span};
+use towline_api::QuestionLine;
+use towline_view::{Tone, brief, columns, cut, short_id};
+
+use super::text::{cell, line, styled};
+use super::{chosen, put};
+use crate::model::{HomeLine, Model, More, Row, left};
+
+/// From this width on, the reason is beside the goal and not below it.
+const WIDE: usize = 110;
+const ID: usize = 8;
+const STATUS: usize = 16;
+/// The most columns for the name of an agent and for a cost; they get as many as they need.
+const AGENT: usize = 10;
+const COST: usize = 9;
+
+/// The widths of columns that depend on what is in them.
+#[derive(Clone, Copy)]
+struct Widths {
+    agent: usize,
+    cost: usize,
+    all: usize,
+}
+
+impl Widths {
+    fn of(model: &Model, all: usize) -> Self {
+        let widest = |text: fn(&Row) -> &str, most: usize| {
+            model.rows.values().map(|row| columns(text(row))).max().unwrap_or(0).min(most)
+        };
+        let agent = if all < 72 { 0 } else { widest(|row| &row.agent, AGENT) };
+        let cost = if all < 50 { 0 } else { widest(|row| &row.cost, COST) };
+        Self { agent, cost, all }
+    }
+}
+
+/// Draws the list around the line that is chosen.
+pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, now: Timestamp) {
+    let width = usize::from(area.width);
+    let widths = Widths::of(model, width);
+    let lines = model.home(now);
+    if lines.is_empty() {
+        return put(buffer, area, &empty(model));
+    }
+    let mut rows: Vec<ScreenLine<'static>> = Vec::new();
+    let mut seen = 0..0;
+    for home in &lines {
+        let is_chosen = home.key().is_some() && home.key() == model.selected;
+        let start = rows.len();
+        rows.extend(of_line(home, model, is_chosen, widths, now));
+        if is_chosen {
+            // The head of a group comes into sight with its first line.
+            seen = start.saturating_sub(2)..rows.len();
+        }
+    }
+    let height = usize::from(area.height);
+    // About as much is shown before the chosen line as after it.
+    let top = seen.start.saturating_sub(height / 2).max((seen.end + 1).saturating_sub(height));
+    let top = top.min(rows.len().saturating_sub(height));
+    let top = if seen.end <= height { 0 } else { top };
+    put(buffer, area, rows.get(top..).unwrap_or_default());
+}
+
+fn empty(model: &Model) -> Vec<ScreenLine<'static>> {
+    let text: &[&str] = if !model.filter.is_empty() {
+        &["", "  Nothing is found. Esc clears the search."]
+    } else if model.is_loaded {
+        &[
+            "",
+            "  There are no goals yet.",
+            "",
+            "  towline add \"fix the failing test\" --check \"cargo test\"",
+        ]
+    } else {
+        &[]
+    };
+    text.iter().map(|text| line(text, Some(Tone::Dim))).collect()
+}
+
+fn of_line(
+    home: &HomeLine<'_>,
+    model: &Model,
+    is_chosen: bool,
+    widths: Widths,
+    now: Timestamp,
+) -> Vec<ScreenLine<'static>> {
+    match home {
+        HomeLine::Head(title, count, more) => {
+            let more = if *more == More::Unlisted { "+" } else { "" };
+            let head = styled(&format!("{title} "), Some(Tone::Bold));
+            let filter = Some(model.filter.as_str()).filter(|filter| !filter.is_empty());
+            let found = filter.map(|filter| format!(" · search: {filter}")).unwrap_or_default();
+            let count = styled(&format!("{count}{more}{found}"), Some(Tone::Dim));
+            vec![ScreenLine::from(vec![head, count])]
+        }
+        HomeLine::Question(question, row) => question_lines(question, *row, is_chosen, widths, now),
+        HomeLine::Goal(row) => goal_lines(row, model, is_chosen, widths, now),
+    }
+}
+
+/// A goal in columns; the title gets what is left.
+struct Columns<'a> {
+    id: String,
+    status: (String, Option<Tone>),
+    title: &'a str,
+    agent: &'a str,
+    cost: &'a str,
+    /// Why, where there is room for it beside the title.
+    beside: &'a str,
+}
+
+impl Columns<'_> {
+    fn line(&self, is_chosen: bool, widths: Widths) -> ScreenLine<'static> {
+        let mark = if is_chosen { ">" } else { " " };
+        let Widths { agent, cost, all: width } = widths;
+        let column = |width: usize| if width == 0 { 0 } else { width + 2 };
+        let status = STATUS.min(width.saturating_sub(ID + 12).max(8));
+        let fixed = 2 + ID + 2 + status + 1;
+        let room = width.saturating_sub(fixed + column(agent) + column(cost));
+        let beside = if width >= WIDE && !self.beside.is_empty() { room / 2 } else { 0 };
+        let mut spans = vec![
+            Span::raw(format!("{mark} ")),
+            styled(&cell(&self.id, ID), Some(Tone::Dim)),
+            Span::raw("  "),
+            styled(&cell(&self.status.0, status), self.status.1),
+            Span::raw(" "),
+            Span::raw(cell(&brief(self.title), room - beside)),
+        ];
+        if beside > 0 {
+            spans.push(styled(&format!("  {}", cell(self.beside, beside - 2)), Some(Tone::Dim)));
+        }
+        if agent > 0 {
+            spans.push(Span::raw(format!("  {}", cell(self.agent, agent))));
+        }
+        if cost > 0 {
+            spans.push(Span::raw(format!("  {:>cost$}", cut(self.cost, cost))));
+        }
+        let line = ScreenLine::from(spans);
+        if is_chosen { chosen(line, width) } else { line }
+    }
+}
+
+fn goal_lines(
+    row: &Row,
+    model: &Model,
+    is_chosen: bool,
+    widths: Widths,
+    now: Timestamp,
+) -> Vec<ScreenLine<'static>> {
+    let why = match row.why(model.holds.get(&row.id)) {
+        why if why.is_empty() => model.doing.get(&row.id).cloned().unwrap_or_default(),
+        why => why,
+    };
+    let line = Columns {
+        id: short_id(&row.id),
+        status: (row.label(now), row.status().tone),
+        title: &row.title,
+        agent: &row.agent,
+        cost: &row.cost,
+        beside: &why,
+    };
+    let mut lines = vec![line.line(is_chosen, widths)];
+    if widths.all < WIDE && !why.is_empty() {
+        lines.push(below(&why, widths.all));
+    }
+    lines
+}
+
+/// What belongs to the line above.
+fn below(text: &str, width: usize) -> ScreenLine<'static> {
+    let indent = 2 + ID + 2;
+    let indent = if width < 60 { 4 } else { indent };
+    line(&format!("{}{}", " ".repeat(indent), cut(text, width.saturating_sub(indent))), Some(Tone::Dim))
+}
+
+fn question_lines(
+    asked: &QuestionLine,
+    row: Option<&Row>,
+    is_chosen: bool,
+    widths: Widths,
+    now: Timestamp,
+) -> Vec<ScreenLine<'static>> {
+    let question = &asked.question;
+    let label = if question.kind == "permission" { "asks permission" } else { "needs an answer" };
+    let line = Columns {
+        id: short_id(&asked.goal),
+        status: (label.to_owned(), Some(Tone::Warn)),
+        title: &asked.title,
+        agent: row.map(|row| row.agent.as_str()).unwrap_or_default(),
+        cost: row.map(|row| row.cost.as_str()).unwrap_or_default(),
+        beside: "",
+    };
+    let answers: Vec<String> = (1..)
+        .zip(&question.options)
+        .map(|(number, option)| match question.kind.as_str() {
+            "permission" => option.clone(),
+            _ => format!("{number} {option}"),
+        })
+        .collect();
+    let left = question.deadline.map(|deadline| format!(" · {} left", left(deadline, now)));
+    let answers = if answers.is_empty() { String::new() } else { format!("  [{}]", answers.join(" · ")) };
+    let text = format!("? {}{answers}{}", brief(&question.question), left.unwrap_or_default());
+    vec![line.line(is_chosen, widths), below(&brief(&text), widths.all)]
+}

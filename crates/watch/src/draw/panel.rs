@@ -1,0 +1,210 @@
+//! The panel above the status: a question, what is typed, or what is to be confirmed.
+
+use jiff::Timestamp;
+use ratatui::text::{Line as ScreenLine, Span};
+use towline_api::{MergeReport, QuestionReport};
+use towline_view::{Tone, columns, counted, cut, printable, short_id, wrapped};
+
+use super::text::{line, style, styled};
+use crate::model::{Line, Mode, Model, Proof, Purpose, left};
+
+/// What the panel shows, and where the cursor is in it.
+#[derive(Default)]
+pub(super) struct Panel {
+    pub(super) lines: Vec<ScreenLine<'static>>,
+    /// Column and row.
+    pub(super) cursor: Option<(u16, u16)>,
+}
+
+/// The panel in at most so many rows.
+pub(super) fn panel(model: &mut Model, width: usize, height: usize, now: Timestamp) -> Panel {
+    let height = height.max(2);
+    match &model.mode {
+        Mode::Browse | Mode::Help => open_question(model, width, height, now),
+        Mode::Typing(Purpose::Search, line) => typing("search> ", line, Vec::new(), width),
+        Mode::Typing(Purpose::Tell { goal }, line) => {
+            let to = format!("Message to goal {} {:?}", short_id(goal), title(model, goal));
+            typing("message> ", line, vec![rule(width), head(&cut(&to, width))], width)
+        }
+        Mode::Typing(Purpose::Answer { goal, question, part }, line) => {
+            let (prompt, lines) = match model.asked(goal, *question) {
+                Some(asked) => {
+                    let about = format!("{} {}", short_id(goal), printable(&asked.title));
+                    (
+                        prompt(&asked.question, *part),
+                        question_lines(&asked.question, *part, &about, width, now),
+                    )
+                }
+                None => ("answer> ".to_owned(), vec![head("this question is not open any more")]),
+            };
+            let (shown, top) = window(lines, model.panel_scroll, height.saturating_sub(2), width);
+            let panel = typing(&prompt, line, [vec![rule(width)], shown].concat(), width);
+            model.panel_scroll = top;
+            panel
+        }
+        Mode::Confirm { text, .. } => {
+            let rows = wrapped(&printable(text), width).into_iter().map(|row| line(&row, Some(Tone::Warn)));
+            let lines =
+                std::iter::once(rule(width)).chain(rows).chain([head("Press y to do it, n to go back.")]);
+            Panel { lines: lines.collect(), cursor: None }
+        }
+        Mode::Merge { goal, proof, plan } => {
+            let title = title(model, goal);
+            Panel { lines: merge_lines(goal, &title, *proof, plan.as_deref(), width), cursor: None }
+        }
+    }
+}
+
+fn title(model: &Model, goal: &str) -> String {
+    model.rows.get(goal).map(|row| printable(&row.title)).unwrap_or_default()
+}
+
+/// The question of the goal that is open.
+fn open_question(model: &Model, width: usize, height: usize, now: Timestamp) -> Panel {
+    let Some(open) = model.open.as_ref().filter(|_| !matches!(model.mode, Mode::Help)) else {
+        return Panel::default();
+    };
+    let Some(asked) = model.first_question(Some(&open.id)) else {
+        return why_it_stopped(model, &open.id, width, height);
+    };
+    let about = "press a to answer";
+    let lines = question_lines(&asked.question, 0, about, width, now);
+    let (shown, _) = window(lines, 0, height.saturating_sub(1), width);
+    Panel { lines: [vec![rule(width)], shown].concat(), cursor: None }
+}
+
+/// All of the reason why a goal does not go on alone: its line above has only the beginning.
+fn why_it_stopped(model: &Model, goal: &str, width: usize, height: usize) -> Panel {
+    let row = model.rows.get(goal).filter(|row| matches!(row.phase.as_str(), "escalated" | "failed"));
+    let Some((row, reason)) = row.and_then(|row| Some((row, row.reason.as_deref()?))) else {
+        return Panel::default();
+    };
+    let status = row.status();
+    let rows = reason.lines().flat_map(|text| wrapped(&format!("  {}", printable(text)), width));
+    let heading = line(&format!("{}:", status.label), status.tone);
+    let lines = std::iter::once(heading).chain(rows.map(|row| line(&row, None))).collect::<Vec<_>>();
+    let (shown, _) = window(lines, 0, height.saturating_sub(1).min(8), width);
+    Panel { lines: [vec![rule(width)], shown].concat(), cursor: None }
+}
+
+fn rule(width: usize) -> ScreenLine<'static> {
+    line(&"─".repeat(width), Some(Tone::Dim))
+}
+
+fn head(text: &str) -> ScreenLine<'static> {
+    line(text, Some(Tone::Bold))
+}
+
+fn prompt(question: &QuestionReport, part: usize) -> String {
+    match question.parts.len() {
+        0 if question.always.is_some() => "yes, no or always> ".to_owned(),
+        0 => "yes or no> ".to_owned(),
+        1 => "answer> ".to_owned(),
+        parts => format!("answer {} of {parts}> ", part + 1),
+    }
+}
+
+/// All of a question: whoever permits a command sees every line of it.
+fn question_lines(
+    question: &QuestionReport,
+    part: usize,
+    about: &str,
+    width: usize,
+    now: Timestamp,
+) -> Vec<ScreenLine<'static>> {
+    let what = if question.kind == "permission" { "Permission" } else { "Question" };
+    let left = question.deadline.map(|deadline| format!(", {} left", left(deadline, now)));
+    let heading = format!("{what} {}{} · {about}", question.id, left.unwrap_or_default());
+    let mut lines = vec![line(&cut(&heading, width), Some(Tone::Warn))];
+    let asked = question.parts.get(part);
+    let text = asked.map_or(question.question.as_str(), |part| part.question.as_str());
+    let rows = text.lines().flat_map(|text| wrapped(&format!("  {}", printable(text)), width));
+    lines.extend(rows.map(|row| line(&row, None)));
+    for (number, option) in (1..).zip(asked.into_iter().flat_map(|part| &part.options)) {
+        let meaning = match option.description.trim() {
+            "" => String::new(),
+            meaning => format!(": {}", printable(meaning)),
+        };
+        let text = format!("    {number}  {}{meaning}", printable(&option.label));
+        lines.extend(wrapped(&text, width).iter().map(|row| line(row, None)));
+    }
+    if asked.is_some_and(|part| part.many) {
+        lines.push(line("    several, separated by commas", Some(Tone::Dim)));
+    }
+    if let Some(rule) = &question.always {
+        let text = format!("    always: allow {:?} for this goal", printable(rule));
+        lines.extend(wrapped(&text, width).iter().map(|row| line(row, Some(Tone::Dim))));
+    }
+    if let Some(default) = &question.default {
+        let text = format!("    without an answer, it continues with: {}", printable(default));
+        lines.extend(wrapped(&text, width).iter().map(|row| line(row, Some(Tone::Dim))));
+    }
+    lines
+}
+
+/// The part of a long question that fits, and how many rows are above it.
+fn window(
+    lines: Vec<ScreenLine<'static>>,
+    scroll: usize,
+    height: usize,
+    width: usize,
+) -> (Vec<ScreenLine<'static>>, usize) {
+    if lines.len() <= height {
+        return (lines, 0);
+    }
+    let room = height.saturating_sub(1).max(1);
+    let top = scroll.min(lines.len() - room);
+    let below = lines.len() - room - top;
+    let mut shown: Vec<_> = lines.into_iter().skip(top).take(room).collect();
+    let more = match below {
+        0 => "    PageUp shows the beginning".to_owned(),
+        below => format!("    {} below: PageDown while you answer", counted(below, "more line")),
+    };
+    shown.push(line(&cut(&more, width), Some(Tone::Warn)));
+    (shown, top)
+}
+
+/// The line that is typed, below other lines. Its end is shown where it is too long.
+fn typing(prompt: &str, typed: &Line, mut lines: Vec<ScreenLine<'static>>, width: usize) -> Panel {
+    let (before, after) = typed.around_cursor();
+    let shown = |text: &str| printable(&text.replace('\n', "\\n"));
+    let [before, after] = [shown(before), shown(after)];
+    let room = width.saturating_sub(columns(prompt) + 1);
+    let mut skipped = 0;
+    while columns(&before[skipped..]) > room {
+        skipped += before[skipped..].chars().next().map_or(1, char::len_utf8);
+    }
+    let before = &before[skipped..];
+    let column = columns(prompt) + columns(before);
+    let row = lines.len();
+    lines.push(ScreenLine::from(vec![
+        styled(prompt, Some(Tone::Bold)),
+        Span::styled(format!("{before}{after}"), style(None)),
+    ]));
+    let place = |place: usize| u16::try_from(place).unwrap_or(u16::MAX);
+    Panel { lines, cursor: Some((place(column), place(row))) }
+}
+
+fn merge_lines(
+    goal: &str,
+    title: &str,
+    proof: Proof,
+    plan: Option<&MergeReport>,
+    width: usize,
+) -> Vec<ScreenLine<'static>> {
+    let mut lines = vec![rule(width), head(&cut(&format!("Merge goal {} {title:?}", short_id(goal)), width))];
+    let Some(plan) = plan else {
+        lines.push(line("  looking at what that does…", Some(Tone::Dim)));
+        return lines;
+    };
+    let way = plan.way.replace('_', " ");
+    let files = counted(plan.files, "file");
+    lines.push(line(&cut(&format!("  into {}: {files}, {way}", printable(&plan.into)), width), None));
+    lines.push(match (proof, plan.proven) {
+        (Proof::Unproven, _) => line("  No check has proven this work.", Some(Tone::Warn)),
+        (_, true) => line("  Checks have passed on exactly these files.", Some(Tone::Good)),
+        (_, false) => line("  The checks run on the merge first.", Some(Tone::Warn)),
+    });
+    lines.push(head("Press y to merge, n to go back."));
+    lines
+}

@@ -1,0 +1,304 @@
+//! All goals: what is read of them, and what events make stale. Nothing is polled.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use towline_api::{GoalPage, GoalReport, HoldReport, QueueReport};
+use towline_core::{AgentEvent, Envelope, Event, Role};
+use towline_view::{Group, brief};
+
+use super::{Connection, List, Mode, Model, Request, Row};
+use crate::client::Failure;
+use crate::feed::FeedNews;
+
+/// How long events are collected before what they changed is read.
+const PAUSE: SignedDuration = SignedDuration::from_millis(150);
+const GROWING_PAUSE: SignedDuration = SignedDuration::from_secs(4);
+/// How many goals are read at the same time.
+const AT_ONCE: usize = 16;
+/// How many goals stay in memory, beyond those that somebody scrolls to.
+const MOST_ROWS: usize = 2_000;
+
+/// Something that is read as a whole.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    is_stale: bool,
+    is_under_way: bool,
+}
+
+impl Reading {
+    /// It has to be read again.
+    pub(super) const fn spoil(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// It was read, or could not be.
+    pub(super) const fn landed(&mut self) {
+        self.is_under_way = false;
+    }
+
+    /// Whether it is read now.
+    fn start(&mut self) -> bool {
+        let starts = self.is_stale && !self.is_under_way;
+        if starts {
+            *self = Self { is_stale: false, is_under_way: true };
+        }
+        starts
+    }
+}
+
+/// What has to be read again.
+#[derive(Debug, Default)]
+pub(super) struct Stale {
+    pub(super) questions: Reading,
+    pub(super) queue: Reading,
+    pub(super) today: Reading,
+    goals: BTreeSet<String>,
+    under_way: BTreeSet<String>,
+    due: Option<Timestamp>,
+    /// Goals whose cost grows; that may take a moment.
+    growing: BTreeSet<String>,
+    growing_due: Option<Timestamp>,
+}
+
+impl Stale {
+    fn soon(&mut self, now: Timestamp) {
+        self.due.get_or_insert(now.saturating_add(PAUSE).unwrap_or(now));
+    }
+
+    /// Whatever became stale while it was read is read once more.
+    pub(super) fn read_again(&mut self, now: Timestamp) {
+        let readings = [&self.questions, &self.queue, &self.today];
+        if readings.iter().any(|reading| reading.is_stale) || !self.goals.is_empty() {
+            self.soon(now);
+        }
+    }
+
+    fn grow(&mut self, id: &str, now: Timestamp) {
+        self.growing.insert(id.to_owned());
+        self.growing_due.get_or_insert(now.saturating_add(GROWING_PAUSE).unwrap_or(now));
+    }
+
+    fn take_grown(&mut self, now: Timestamp) {
+        if self.growing_due.is_some_and(|due| due <= now) {
+            self.growing_due = None;
+            self.today.spoil();
+            self.goals.append(&mut self.growing);
+        }
+    }
+
+    /// A goal has to be read again.
+    pub(super) fn spoil_goal(&mut self, id: &str, now: Timestamp) {
+        self.goals.insert(id.to_owned());
+        self.soon(now);
+    }
+}
+
+impl Model {
+    /// When something has to be done without a key or an event: what is stale is read, or a countdown goes on.
+    pub(crate) fn due(&self, now: Timestamp) -> Option<Timestamp> {
+        let next_second = now.saturating_add(SignedDuration::from_secs(1)).unwrap_or(now);
+        let counts = self.shows_countdown().then_some(next_second);
+        [self.stale.due, self.stale.growing_due, counts].into_iter().flatten().min()
+    }
+
+    /// Whether something on the screen changes with time.
+    fn shows_countdown(&self) -> bool {
+        let has_deadline = |goal: Option<&str>| {
+            let mut questions =
+                self.questions.iter().filter(|line| goal.is_none_or(|goal| line.goal == goal));
+            questions.any(|line| line.question.deadline.is_some())
+        };
+        match &self.open {
+            Some(open) => {
+                let row = self.rows.get(&open.id);
+                row.is_some_and(Row::counts_down) || has_deadline(Some(&open.id))
+            }
+            None => self.rows.values().any(Row::counts_down) || has_deadline(None),
+        }
+    }
+
+    pub(super) fn take_pool(&mut self, news: FeedNews, now: Timestamp) {
+        match news {
+            FeedNews::Opened => {
+                if matches!(self.connection, Connection::Lost(_)) {
+                    self.report("connected again");
+                }
+                self.connection = Connection::Open;
+                self.read_all(now);
+            }
+            FeedNews::Lost(why) => self.connection = Connection::Lost(brief(&why)),
+            FeedNews::Logged(json) => {
+                if let Ok(envelope) = serde_json::from_str::<Envelope>(&json) {
+                    self.follow(&envelope, now);
+                }
+            }
+            FeedNews::Writing(_) => {}
+        }
+    }
+
+    /// Reads everything: events may have been missed, or requests have failed.
+    pub(super) fn read_all(&mut self, now: Timestamp) {
+        for list in [List::Active, List::Ended] {
+            self.cursors.remove(&list);
+            self.loading.insert(list);
+            self.want(Request::Goals(list, None));
+        }
+        // What was under way is lost with the connection.
+        self.stale = Stale::default();
+        for reading in [&mut self.stale.questions, &mut self.stale.queue, &mut self.stale.today] {
+            reading.spoil();
+        }
+        if let Some(open) = &self.open {
+            self.stale.goals.insert(open.id.clone());
+        }
+        self.refresh(now);
+    }
+
+    /// Reads what is stale.
+    pub(super) fn refresh(&mut self, now: Timestamp) {
+        self.stale.take_grown(now);
+        if self.stale.due.is_some_and(|due| due > now) {
+            return;
+        }
+        self.stale.due = None;
+        let wanted = [
+            (self.stale.questions.start(), Request::Questions),
+            (self.stale.queue.start(), Request::Queue),
+            (self.stale.today.start(), Request::Today),
+        ];
+        wanted.into_iter().filter(|(starts, _)| *starts).for_each(|(_, request)| self.want(request));
+        let ready = self.stale.goals.difference(&self.stale.under_way).take(AT_ONCE).cloned();
+        for id in ready.collect::<Vec<_>>() {
+            self.stale.goals.remove(&id);
+            self.stale.under_way.insert(id.clone());
+            self.want(Request::Goal(id));
+        }
+    }
+
+    /// Takes note of what has become stale.
+    fn follow(&mut self, envelope: &Envelope, now: Timestamp) {
+        let id = envelope.goal.to_string();
+        if let Some(doing) = doing(&envelope.event) {
+            self.doing.insert(id.clone(), doing);
+        }
+        let stale = &mut self.stale;
+        match &envelope.event {
+            Event::PhaseChanged { .. } | Event::AttemptEnded { .. } | Event::AttemptStarted => {
+                stale.questions.spoil();
+                stale.queue.spoil();
+                stale.today.spoil();
+                self.doing.remove(&id);
+            }
+            Event::Agent { event: AgentEvent::Asked(_) | AgentEvent::Withdrawn { .. } }
+            | Event::Answered { .. } => {
+                stale.questions.spoil();
+            }
+            Event::Agent { event: AgentEvent::Usage { .. } } => return stale.grow(&id, now),
+            Event::Created
+            | Event::Merged { .. }
+            | Event::Published { .. }
+            | Event::RetryRequested { .. }
+            | Event::HandedOver { .. }
+            | Event::VerdictReached { .. }
+            | Event::AgentUnavailable { .. } => stale.queue.spoil(),
+            _ => return,
+        }
+        stale.spoil_goal(&id, now);
+    }
+
+    pub(super) fn take_goals(&mut self, list: List, page: Result<GoalPage, Failure>, now: Timestamp) {
+        self.loading.remove(&list);
+        let Some(GoalPage { goals, cursor }) = self.take_or_warn(page) else { return };
+        match cursor {
+            Some(cursor) => self.cursors.insert(list, cursor),
+            None => self.cursors.remove(&list),
+        };
+        goals.into_iter().for_each(|line| self.put(line.into()));
+        self.is_loaded |= self.loading.is_empty();
+        self.drop_old_rows(now);
+    }
+
+    /// Takes over what was read of a goal, unless something newer is known.
+    pub(super) fn put(&mut self, row: Row) {
+        if self.rows.get(&row.id).is_none_or(|known| known.updated_at <= row.updated_at) {
+            self.rows.insert(row.id.clone(), row);
+        }
+    }
+
+    pub(super) fn take_goal(&mut self, id: &str, reply: Result<Box<(GoalReport, u64)>, Failure>) {
+        self.stale.under_way.remove(id);
+        match reply {
+            Ok(read) => self.take_report(&read.0, Some(read.1)),
+            Err(failure) => {
+                // One that was removed is gone from the list, too.
+                if matches!(failure, Failure::Refused(_)) {
+                    self.rows.remove(id);
+                }
+                if self.open.as_ref().is_some_and(|open| open.id == id) {
+                    self.warn(&failure.text());
+                }
+            }
+        }
+    }
+
+    /// Takes over a report, and follows the log of the goal that is open once it is known how long it is.
+    pub(super) fn take_report(&mut self, report: &GoalReport, last: Option<u64>) {
+        self.put(report.into());
+        if let Some(open) = self.open.as_mut().filter(|open| open.id == report.id)
+            && let Some(after) = open.know(report, last)
+        {
+            self.want(Request::Follow(report.id.clone(), after));
+        }
+    }
+
+    pub(super) fn take_queue(&mut self, queue: QueueReport) {
+        self.problem = queue.problem;
+        self.waiting = queue.waiting.iter().map(|line| line.id.clone()).collect();
+        let holds = queue.waiting.into_iter().filter_map(|line| Some((line.id, line.hold?)));
+        self.holds = holds.collect::<std::collections::BTreeMap<String, HoldReport>>();
+    }
+
+    /// Reads the next page of a list of which the end is on the screen.
+    pub(super) fn read_on(&mut self, list: List) {
+        if let Some(cursor) = self.cursors.get(&list).cloned()
+            && self.loading.insert(list)
+        {
+            self.want(Request::Goals(list, Some(cursor)));
+        }
+    }
+
+    /// Whether a list goes on.
+    pub(crate) fn has_more(&self, list: List) -> bool {
+        self.cursors.contains_key(&list)
+    }
+
+    /// Drops goals that ended long ago, when there are many and nobody looks at them.
+    fn drop_old_rows(&mut self, now: Timestamp) {
+        let is_browsing = self.open.is_none() && matches!(self.mode, Mode::Browse) && self.selected_at > 0;
+        if self.rows.len() <= MOST_ROWS || is_browsing {
+            return;
+        }
+        let mut ended: Vec<_> = self.rows.values().filter(|row| row.status().group == Group::Ended).collect();
+        ended.sort_by_key(|row| std::cmp::Reverse((row.stopped_lately(now), row.updated_at)));
+        let old: Vec<String> = ended.iter().skip(MOST_ROWS / 2).map(|row| row.id.clone()).collect();
+        old.iter().for_each(|id| {
+            self.rows.remove(id);
+            self.doing.remove(id);
+        });
+    }
+}
+
+/// What a goal does, in a few words; none where the event does not say it.
+fn doing(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Agent { event } => match event {
+            AgentEvent::Tool(tool) => brief(if tool.title.is_empty() { &tool.name } else { &tool.title }),
+            AgentEvent::Message { role: Role::Assistant, text } => brief(text),
+            AgentEvent::Progress { text, .. } => brief(text),
+            _ => return None,
+        },
+        Event::CheckStarted { name, .. } => format!("check {}", brief(name)),
+        _ => return None,
+    })
+}

@@ -1,0 +1,279 @@
+//! The loop: waits for a key, a reply, an event or a time, passes it to the model, and draws what follows.
+
+use std::io;
+use std::time::Duration;
+
+use crossterm::event::{Event, EventStream, KeyEventKind};
+use futures::StreamExt;
+use jiff::Timestamp;
+use serde_json::json;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinSet;
+use towline_api::{NewAnswer, NewMerge, NewMessage, NewRetry};
+
+use crate::client::{Client, Discover, Failure};
+use crate::draw::{Look, draw};
+use crate::feed::follow;
+use crate::model::{Act, Input, List, Model, Part, Proof, Reply, Request};
+use crate::screen::Screen;
+
+/// How many goals are read at once.
+const GOALS: usize = 100;
+/// How many inputs wait for the model. Whoever sends more waits.
+const INPUTS: usize = 256;
+/// How many inputs are taken before the screen is drawn.
+const BURST: usize = 512;
+/// The shortest time between two screens.
+const STEADY: Duration = Duration::from_millis(33);
+
+const ACTIVE: &str = "queued,preparing,running,stopping,checking,sleeping,limited,paused,blocked,escalated";
+const ENDED: &str = "done,unproven,failed,cancelled";
+
+/// What the dashboard gets from the program around it.
+pub struct Dashboard {
+    /// Finds the server, again and again: it may be started again elsewhere.
+    pub discover: Discover,
+    /// The id of the goal that is opened first.
+    pub goal: Option<String>,
+    pub look: Look,
+    pub now: fn() -> Timestamp,
+    /// Suspends this process until the shell continues it.
+    pub suspend: fn(),
+    /// Makes the keys of requests unlike those of every other dashboard.
+    pub nonce: String,
+}
+
+/// Why the dashboard has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// The person left it, or the terminal went away.
+    Person,
+    /// SIGTERM ended it.
+    Terminated,
+}
+
+/// Runs the dashboard until the person leaves it.
+pub async fn run(dashboard: Dashboard) -> io::Result<Left> {
+    let client = Client::new(dashboard.discover).map_err(io::Error::other)?;
+    let mut signals = Signals::listen()?;
+    let mut screen = Screen::open()?;
+    let mut model = Model::new(dashboard.nonce);
+    dashboard.goal.into_iter().for_each(|goal| model.open_goal(goal));
+    let (inputs, mut arriving) = channel(INPUTS);
+    let mut work = Work { client, inputs, requests: JoinSet::new(), log: JoinSet::new() };
+    work.follow_pool();
+    let mut keys = EventStream::new();
+    loop {
+        let now = (dashboard.now)();
+        for request in model.requests() {
+            match request {
+                Request::Leave => return Ok(Left::Person),
+                Request::Redraw => screen.terminal.clear()?,
+                Request::Suspend => {
+                    // It reads the keyboard, which belongs to the shell for now.
+                    drop(keys);
+                    screen.suspend(dashboard.suspend)?;
+                    keys = EventStream::new();
+                }
+                request => work.start(request),
+            }
+        }
+        screen.name(title(&model, now))?;
+        screen.terminal.draw(|frame| draw(frame, &mut model, dashboard.look, now))?;
+        let due = model.due(now).map(|due| Duration::try_from(due.duration_since(now)).unwrap_or_default());
+        let next = tokio::select! {
+            event = keys.next() => match event {
+                Some(Ok(event)) => Next::Event(event),
+                // The terminal has gone away.
+                Some(Err(_)) | None => return Ok(Left::Person),
+            },
+            signal = signals.next() => signal,
+            Some(input) = arriving.recv() => Next::Input(input),
+            () = sleep(due) => Next::Input(Input::Due),
+            Some(_) = work.requests.join_next() => continue,
+        };
+        match next {
+            Next::Event(event) => {
+                of_terminal(event).into_iter().for_each(|input| model.take(input, (dashboard.now)()))
+            }
+            Next::Suspend => {
+                drop(keys);
+                screen.suspend(dashboard.suspend)?;
+                keys = EventStream::new();
+            }
+            Next::Leave(left) => return Ok(left),
+            Next::Input(input) => {
+                let now = (dashboard.now)();
+                model.take(input, now);
+                take_burst(&mut model, &mut arriving, now).await;
+            }
+        }
+    }
+}
+
+/// Takes what else has arrived, so that a flood of events is drawn as one.
+async fn take_burst(model: &mut Model, arriving: &mut Receiver<Input>, now: Timestamp) {
+    let mut taken = 0;
+    while let Ok(input) = arriving.try_recv() {
+        model.take(input, now);
+        taken += 1;
+        if taken == BURST {
+            break;
+        }
+    }
+    if taken > 1 {
+        tokio::time::sleep(STEADY).await;
+    }
+}
+
+/// What the loop wakes up for.
+enum Next {
+    Event(Event),
+    Input(Input),
+    Suspend,
+    Leave(Left),
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+    suspend: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+            suspend: signal(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?,
+        })
+    }
+
+    async fn next(&mut self) -> Next {
+        tokio::select! {
+            _ = self.interrupt.recv() => Next::Leave(Left::Person),
+            _ = self.hangup.recv() => Next::Leave(Left::Person),
+            _ = self.terminate.recv() => Next::Leave(Left::Terminated),
+            _ = self.suspend.recv() => Next::Suspend,
+        }
+    }
+}
+
+async fn sleep(due: Option<Duration>) {
+    match due {
+        Some(due) => tokio::time::sleep(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What a terminal reports, as far as it matters.
+fn of_terminal(event: Event) -> Option<Input> {
+    match event {
+        Event::Key(key) if key.kind != KeyEventKind::Release => Some(Input::Key(key)),
+        Event::Paste(text) => Some(Input::Paste(text)),
+        Event::Resize(..) => Some(Input::Resized),
+        _ => None,
+    }
+}
+
+fn title(model: &Model, now: Timestamp) -> String {
+    match model.needs(now) {
+        0 => "towline".to_owned(),
+        needs => format!("({needs}) towline"),
+    }
+}
+
+/// Requests under way, and streams of events.
+struct Work {
+    client: Client,
+    inputs: Sender<Input>,
+    requests: JoinSet<()>,
+    /// The log of the goal that is open: at most one.
+    log: JoinSet<()>,
+}
+
+impl Work {
+    fn follow_pool(&mut self) {
+        let (client, inputs) = (self.client.clone(), self.inputs.clone());
+        self.requests.spawn(follow(client, "/events".to_owned(), None, inputs, Input::Pool));
+    }
+
+    fn start(&mut self, request: Request) {
+        match request {
+            Request::Follow(goal, after) => {
+                self.log = JoinSet::new();
+                let (client, inputs) = (self.client.clone(), self.inputs.clone());
+                let path = format!("/goals/{goal}/events");
+                let news = move |news| Input::Goal(goal.clone(), news);
+                self.log.spawn(follow(client, path, Some(after), inputs, news));
+            }
+            Request::Unfollow => self.log = JoinSet::new(),
+            request => {
+                let (client, inputs) = (self.client.clone(), self.inputs.clone());
+                self.requests.spawn(async move {
+                    if let Some(reply) = carry_out(&client, request).await {
+                        // Nobody waits for it when the dashboard is left.
+                        let _ = inputs.send(Input::Reply(reply)).await;
+                    }
+                });
+            }
+        }
+    }
+}
+
+async fn carry_out(client: &Client, request: Request) -> Option<Reply> {
+    Some(match request {
+        Request::Goals(list, cursor) => {
+            let phases = if list == List::Active { ACTIVE } else { ENDED };
+            let cursor = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
+            Reply::Goals(list, client.get(&format!("/goals?phase={phases}&limit={GOALS}{cursor}")).await)
+        }
+        Request::Goal(id) => {
+            let read = client.goal(&id).await.map(Box::new);
+            Reply::Goal(id, read)
+        }
+        Request::Questions => Reply::Questions(client.get("/questions").await),
+        Request::Queue => Reply::Queue(client.get("/queue").await.map(Box::new)),
+        Request::Today => Reply::Today(client.get("/cost?by=day&since=today").await),
+        Request::Events(goal, part) => {
+            let (after, limit) = match part {
+                Part::Older { after, limit } => (after, limit),
+                Part::Newer { after } => (after, crate::model::PAGE),
+            };
+            let page = client.get(&format!("/goals/{goal}/events?cursor={after}&limit={limit}")).await;
+            Reply::Events(goal, part, page)
+        }
+        Request::Act { goal, act, key } => act_on(client, goal, act, key).await,
+        Request::Follow(..) | Request::Unfollow | Request::Suspend | Request::Redraw | Request::Leave => {
+            return None;
+        }
+    })
+}
+
+async fn act_on(client: &Client, goal: String, act: Act, key: String) -> Reply {
+    let path = |name: &str| format!("/goals/{goal}/{name}");
+    let merge =
+        |proof, dry_run| NewMerge { unproven: proof == Proof::Unproven, dry_run, ..NewMerge::default() };
+    let nothing = json!({});
+    let replied = match &act {
+        Act::PlanMerge(proof) | Act::Merge(proof) => {
+            let sent = merge(*proof, matches!(act, Act::PlanMerge(_)));
+            let merged = client.post(&path("merge"), &sent, &key).await.map(Box::new);
+            return Reply::Merged(goal, act, merged);
+        }
+        Act::Answer { question, text } => {
+            let sent = NewAnswer { text: text.clone(), question: Some(*question) };
+            client.post(&path("answer"), &sent, &key).await
+        }
+        Act::Tell(text) => client.post(&path("tell"), &NewMessage { text: text.clone() }, &key).await,
+        Act::Pause => client.post(&path("pause"), &nothing, &key).await,
+        Act::Resume => client.post(&path("resume"), &nothing, &key).await,
+        Act::Cancel => client.post(&path("cancel"), &nothing, &key).await,
+        Act::Retry => client.post(&path("retry"), &NewRetry::default(), &key).await,
+    };
+    let replied: Result<_, Failure> = replied;
+    Reply::Acted(goal, act, key, replied.map(Box::new))
+}
