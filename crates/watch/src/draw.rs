@@ -38,7 +38,11 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut Model, look: Look, now: Ti
     };
     put(buffer, header, &[header_line(model, width, now)]);
     match (&model.mode, model.open.is_some()) {
-        (Mode::Help, _) => put(buffer, body, &help(body.width.into())),
+        (Mode::Help, _) => {
+            let lines = help(body.width.into());
+            let top = model.panel_scroll.min(lines.len().saturating_sub(body.height.into()));
+            put(buffer, body, &lines[top..]);
+        }
         (_, true) => goal::draw(buffer, body, model, now),
         (_, false) => home::draw(buffer, body, model, now),
     }
@@ -104,7 +108,7 @@ fn header_line(model: &Model, width: usize, now: Timestamp) -> ScreenLine<'stati
         }
     }
     let today = match model.today.as_str() {
-        "" | "–" => String::new(),
+        "" | "–" | "unknown" => String::new(),
         today => format!("{today} today"),
     };
     both_ends(ScreenLine::from(spans), ScreenLine::from(Span::raw(today)), width)
@@ -118,7 +122,11 @@ fn status_line(model: &Model, width: usize, now: Timestamp) -> ScreenLine<'stati
         (Connection::Lost(_), Some((_, text))) => {
             line(&cut(&format!("reconnecting · {text}"), width), Some(Tone::Bad))
         }
-        (_, Some((tone, text))) => line(&cut(text, width), Some(*tone)),
+        (_, Some((tone, text))) => {
+            let shown = ScreenLine::from(styled(&cut(text, width), Some(*tone)));
+            let room = width.saturating_sub(shown.width() + 3);
+            both_ends(shown, keys_line(model, room, now), width)
+        }
         (_, None) if model.problem.is_some() && matches!(model.mode, Mode::Browse) => {
             let problem = model.problem.as_deref().unwrap_or_default();
             line(&cut(&format!("configuration: {}", towline_view::brief(problem)), width), Some(Tone::Bad))
@@ -130,7 +138,7 @@ fn status_line(model: &Model, width: usize, now: Timestamp) -> ScreenLine<'stati
 fn keys_line(model: &Model, width: usize, now: Timestamp) -> ScreenLine<'static> {
     let is_open = model.open.is_some();
     let keys: Vec<&str> = match &model.mode {
-        Mode::Help => vec!["any key closes this"],
+        Mode::Help => vec!["arrows scroll, other keys close this"],
         Mode::Typing(Purpose::Search, _) if is_open => vec!["Enter find upwards", "Esc back"],
         Mode::Typing(Purpose::Search, _) => vec!["Enter keep", "Esc clear"],
         Mode::Typing(..) => vec!["Enter send", "Esc later", "Ctrl-J new line"],

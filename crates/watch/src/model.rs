@@ -267,8 +267,7 @@ impl Model {
                     self.search_as_typed();
                 }
             }
-            // It is drawn again in any case.
-            Input::Resized => {}
+            Input::Resized => self.want(Request::Redraw),
             Input::Pool(news) => self.take_pool(news, now),
             Input::Goal(id, news) => {
                 if let Some(open) = self.open.as_mut().filter(|open| open.id == id) {

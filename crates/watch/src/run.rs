@@ -69,7 +69,7 @@ pub async fn run(dashboard: Dashboard) -> io::Result<Left> {
         for request in model.requests() {
             match request {
                 Request::Leave => return Ok(Left::Person),
-                Request::Redraw => screen.terminal.clear()?,
+                Request::Redraw => screen.redraw()?,
                 Request::Suspend => {
                     // It reads the keyboard, which belongs to the shell for now.
                     drop(keys);

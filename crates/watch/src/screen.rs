@@ -8,10 +8,12 @@ use crossterm::cursor::Show;
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::execute;
 use crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, SetTitle, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, SetTitle, disable_raw_mode,
+    enable_raw_mode, size,
 };
-use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
 
 /// Whether the terminal is ours. Here and not in the screen, so that a panic, wherever it happens, can give it back.
 static IS_OURS: AtomicBool = AtomicBool::new(false);
@@ -27,8 +29,7 @@ impl Screen {
     pub(crate) fn open() -> io::Result<Self> {
         restore_before_a_panic_speaks();
         take()?;
-        let terminal = Terminal::new(CrosstermBackend::new(io::stdout()));
-        let terminal = terminal.inspect_err(|_| restore())?;
+        let terminal = fresh().inspect_err(|_| restore())?;
         Ok(Self { terminal, title: String::new() })
     }
 
@@ -38,7 +39,13 @@ impl Screen {
         rest();
         take()?;
         self.title.clear();
-        self.terminal.clear()
+        self.redraw()
+    }
+
+    /// Draws everything again with the next screen, whatever is there now and however large the terminal is.
+    pub(crate) fn redraw(&mut self) -> io::Result<()> {
+        self.terminal = fresh()?;
+        Ok(())
     }
 
     /// Names the terminal's window, where that is news.
@@ -55,6 +62,15 @@ impl Drop for Screen {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// An empty screen. Its size is given: where it follows the terminal by itself, clearing it asks the terminal for the place of the cursor,
+/// and some terminals do not answer.
+fn fresh() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
+    let (columns, rows) = size()?;
+    execute!(io::stdout(), Clear(ClearType::All))?;
+    let viewport = Viewport::Fixed(Rect::new(0, 0, columns.max(1), rows.max(1)));
+    Terminal::with_options(CrosstermBackend::new(io::stdout()), TerminalOptions { viewport })
 }
 
 fn take() -> io::Result<()> {

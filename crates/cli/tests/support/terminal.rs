@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use towline_testkit::scratch::{clean_command, wait_for};
 
 use super::LIMIT;
@@ -110,6 +110,12 @@ impl Terminal {
             picture.iter().any(|line| line.contains(text))
         });
         picture
+    }
+
+    /// Whether the terminal echoes what is typed and passes it on line by line, as a shell expects it.
+    pub(crate) fn is_cooked(&self) -> bool {
+        let modes = tcgetattr(&self.keyboard).expect("a terminal").local_modes;
+        modes.contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG)
     }
 
     /// Waits until everything that was written has arrived: nobody has the other side open any more.

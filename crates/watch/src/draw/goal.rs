@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line as ScreenLine, Span};
 use towline_api::{BudgetLine, GoalReport};
 use towline_core::show_duration;
-use towline_view::{Tone, brief, cut, short_id, wrapped};
+use towline_view::{Tone, brief, columns, cut, printable, short_id, wrapped};
 
 use super::text::{line, of_painted, styled};
 use super::{both_ends, put};
@@ -46,8 +46,7 @@ fn writing(text: &str, width: usize, height: usize) -> Vec<ScreenLine<'static>> 
     const MOST: usize = 4_000;
     let start = text.char_indices().rev().nth(MOST).map_or(0, |(start, _)| start);
     let all = text[start..].lines().filter(|line| !line.trim().is_empty());
-    let rows: Vec<String> =
-        all.flat_map(|text| wrapped(&format!("  {}", towline_view::printable(text)), width)).collect();
+    let rows: Vec<String> = all.flat_map(|text| wrapped(&format!("  {}", printable(text)), width)).collect();
     let from = rows.len().saturating_sub(WRITING.min(height / 3));
     rows[from..].iter().map(|row| line(row, Some(Tone::Dim))).collect()
 }
@@ -63,7 +62,7 @@ fn title(model: &Model, width: usize, now: Timestamp) -> ScreenLine<'static> {
     let title = row.map(|row| brief(&row.title)).unwrap_or_default();
     let room = width.saturating_sub(id.len() + 2);
     let status = cut(&format!("{status}{why}"), (room / 2).max(20).min(room));
-    let title = cut(&title, room.saturating_sub(towline_view::columns(&status) + 2));
+    let title = cut(&title, room.saturating_sub(columns(&status) + 2));
     let left = ScreenLine::from(vec![
         styled(&id, Some(Tone::Dim)),
         Span::raw("  "),
@@ -88,10 +87,11 @@ fn facts(model: &Model, width: usize) -> ScreenLine<'static> {
     let room = width.saturating_sub(checks.width() + 2);
     let mut parts: Vec<String> = Vec::new();
     for part in spending(report) {
-        let longer: usize = parts.iter().map(|part| towline_view::columns(part) + 3).sum();
-        if longer + towline_view::columns(&part) <= room {
-            parts.push(part);
+        let before: usize = parts.iter().map(|part| columns(part) + 3).sum();
+        if before + columns(&part) > room {
+            break;
         }
+        parts.push(part);
     }
     let spending = ScreenLine::from(styled(&parts.join(" · "), None));
     if checks.width() == 0 { spending } else { both_ends(checks, spending, width) }
@@ -117,7 +117,7 @@ fn spending(report: &GoalReport) -> Vec<String> {
         0 => None,
         attempts => Some(format!("attempt {attempts}{}", of("attempts"))),
     };
-    [attempts, Some(cost), agent, model, limit("wall").map(time)].into_iter().flatten().collect()
+    [Some(cost), attempts, agent, model, limit("wall").map(time)].into_iter().flatten().collect()
 }
 
 /// The line above the log, with the place in it.
@@ -132,6 +132,6 @@ fn rule(model: &Model, width: usize) -> ScreenLine<'static> {
         Some(log) if log.begins_earlier() => " g earlier ".to_owned(),
         _ => String::new(),
     };
-    let rule = "─".repeat(width.saturating_sub(towline_view::columns(&place) + 2));
+    let rule = "─".repeat(width.saturating_sub(columns(&place) + 2));
     line(&format!("{rule}{place}──"), Some(Tone::Dim))
 }

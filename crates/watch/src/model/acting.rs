@@ -20,7 +20,7 @@ impl Model {
             _ => {}
         }
         self.notice = None;
-        if matches!(self.mode, Mode::Typing(..)) && self.panel_scrolls(key) {
+        if matches!(self.mode, Mode::Typing(..) | Mode::Help) && self.panel_scrolls(key) {
             return;
         }
         match &mut self.mode {
@@ -67,7 +67,10 @@ impl Model {
                 model.mode = Mode::Confirm { goal, act: Act::Cancel, text };
             }),
             Action::Merge => self.with_goal(Step::Merge, now, |model, goal, _| model.begin_merge(goal)),
-            Action::Help => self.mode = Mode::Help,
+            Action::Help => {
+                self.panel_scroll = 0;
+                self.mode = Mode::Help;
+            }
             Action::Leave | Action::Suspend | Action::Redraw => {}
         }
     }
@@ -349,7 +352,7 @@ impl Model {
                 if let Some(place) = flight {
                     self.give_back(place, &failure);
                 }
-                let kept = if flight.is_some() { "; your text is kept" } else { "" };
+                let kept = if flight.is_some() { "; your text is not lost" } else { "" };
                 self.warn(&format!("cannot {} goal {id}: {}{kept}", name(act), failure.text()));
             }
         }
