@@ -17,6 +17,8 @@ use towline_testkit::scratch::clean_command;
 const SIZES: [(u16, u16); 2] = [(80, 24), (120, 40)];
 const CONTROL_C: &str = "\u{3}";
 const CONTROL_Z: &str = "\u{1a}";
+/// The program begins a screen of another size.
+const CLEARED: &str = "\u{1b}[2J";
 
 /// Asks for a colour, and writes a greeting in it.
 const ASKS: &str = r#"
@@ -279,7 +281,9 @@ fn a_signal_to_end_and_ctrl_z_give_the_terminal_back() {
     assert_restored(&terminal);
     std::fs::write(desk.home.path().join("back"), "").expect("the signal to come back");
     terminal.wait_to_see("There are no goals yet");
+    let cleared = terminal.shown().matches(CLEARED).count();
     terminal.resize(40, 10);
+    terminal.wait_for(CLEARED, cleared + 1);
     terminal.press("?");
     terminal.wait_to_see("choose the next");
     terminal.press("x");
