@@ -71,10 +71,8 @@ pub async fn run(dashboard: Dashboard) -> io::Result<Left> {
                 Request::Leave => return Ok(Left::Person),
                 Request::Redraw => screen.redraw()?,
                 Request::Suspend => {
-                    // It reads the keyboard, which belongs to the shell for now.
-                    drop(keys);
+                    // The stream of keys stays: one that is made again sometimes hears nothing. The whole process rests meanwhile.
                     screen.suspend(dashboard.suspend)?;
-                    keys = EventStream::new();
                 }
                 request => work.start(request),
             }
@@ -97,11 +95,7 @@ pub async fn run(dashboard: Dashboard) -> io::Result<Left> {
             Next::Event(event) => {
                 of_terminal(event).into_iter().for_each(|input| model.take(input, (dashboard.now)()))
             }
-            Next::Suspend => {
-                drop(keys);
-                screen.suspend(dashboard.suspend)?;
-                keys = EventStream::new();
-            }
+            Next::Suspend => screen.suspend(dashboard.suspend)?,
             Next::Leave(left) => return Ok(left),
             Next::Input(input) => {
                 let now = (dashboard.now)();
