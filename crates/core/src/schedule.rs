@@ -115,6 +115,8 @@ pub struct PoolGoal {
     pub rank: Timestamp,
     /// What is left of its own limit in dollars.
     pub left: Option<MicroUsd>,
+    /// What its running attempt has spent.
+    pub spent: MicroUsd,
 }
 
 impl PoolGoal {
@@ -125,6 +127,7 @@ impl PoolGoal {
             lane: Lane::of(goal, state),
             rank: rank(state.queued_at.unwrap_or(goal.created_at), goal.scheduling.priority),
             left: state.usd_left(),
+            spent: state.spent_by_running_attempt(),
         }
     }
 }
@@ -428,7 +431,8 @@ impl Round<'_> {
 
     /// What the goal may spend from now on.
     fn reserve(&self, goal: &PoolGoal) -> MicroUsd {
-        let usual = || self.situation.usual_cost.get(&goal.lane.agent).copied();
+        // What the attempt has spent already is among what is spent of the purse.
+        let usual = || Some(self.situation.usual_cost.get(&goal.lane.agent)?.saturating_sub(goal.spent));
         goal.left.or_else(usual).unwrap_or_default()
     }
 }

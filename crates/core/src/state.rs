@@ -282,6 +282,14 @@ impl GoalState {
         used.map(|attempt| attempt.usage).reduce(Usage::and).unwrap_or_else(Usage::nothing)
     }
 
+    /// What the attempt that runs has spent, as far as it is known; nothing if none runs.
+    pub fn spent_by_running_attempt(&self) -> MicroUsd {
+        let running = self.attempts.iter().find(|attempt| attempt.ended_at.is_none());
+        running
+            .map(|Attempt { usage, .. }| MicroUsd(usage.cost.0.saturating_add(usage.estimate.0)))
+            .unwrap_or_default()
+    }
+
     /// What is left of the goal's own limit in dollars.
     pub fn usd_left(&self) -> Option<MicroUsd> {
         let usage = self.usage();

@@ -26,7 +26,7 @@ fn goal(number: u8, agents: &[&str]) -> PoolGoal {
         has_begun: false,
         unavailable: BTreeMap::new(),
     };
-    PoolGoal { goal: id(number), lane, rank: at(i64::from(number)), left: None }
+    PoolGoal { goal: id(number), lane, rank: at(i64::from(number)), left: None, spent: MicroUsd::default() }
 }
 
 fn account(name: &str, status: AccountStatus) -> Account {

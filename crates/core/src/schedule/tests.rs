@@ -33,7 +33,7 @@ fn lane(project: &str) -> Lane {
 
 /// A goal that was queued at this second.
 fn queued(number: u8, second: i64, lane: Lane) -> PoolGoal {
-    PoolGoal { goal: id(number), lane, rank: at(second), left: None }
+    PoolGoal { goal: id(number), lane, rank: at(second), left: None, spent: MicroUsd::default() }
 }
 
 fn caps(pool: usize) -> Situation {
@@ -205,6 +205,23 @@ fn what_an_agent_usually_costs_is_reserved_for_goals_without_a_limit() {
 }
 
 #[test]
+fn what_a_running_attempt_has_spent_is_not_reserved_again() {
+    let mut situation = day(1_000, 300);
+    situation.usual_cost.insert(AgentName::new("claude"), MicroUsd(4_000_000));
+    let working = PoolGoal { spent: MicroUsd(3_000_000), ..queued(9, 0, lane("a")) };
+    let starts = |working: PoolGoal, limited| {
+        started(&schedule(&[costing(1, limited)], &[working], &situation, at(9))).len()
+    };
+    assert_eq!(
+        (starts(working.clone(), 600), starts(working.clone(), 601)),
+        (1, 0),
+        "1 of 7 dollars is reserved"
+    );
+    let expensive = PoolGoal { spent: MicroUsd(5_000_000), ..working };
+    assert_eq!((starts(expensive.clone(), 700), starts(expensive, 701)), (1, 0), "nothing is reserved");
+}
+
+#[test]
 fn the_budget_of_a_project_holds_no_other_project() {
     let scope = PurseScope::Project { project: "a".into() };
     let purse = Purse { scope, limit: MicroUsd(1), spent: MicroUsd(1), renews_at: None };
@@ -309,7 +326,7 @@ fn ten_thousand_goals_are_decided_at_once() {
     let touching = |n: u32| Lane { touches: vec![format!("src/{n}/**")], ..lane("a") };
     let goal = |n: u32| {
         let goal: GoalId = format!("01932f6e-7c00-7abc-8def-{n:012x}").parse().expect("an id");
-        PoolGoal { goal, rank: at(i64::from(n)), lane: touching(n), left: None }
+        PoolGoal { goal, rank: at(i64::from(n)), lane: touching(n), left: None, spent: MicroUsd::default() }
     };
     let queue: Vec<PoolGoal> = (0..10_000).map(goal).collect();
     let begun = std::time::Instant::now();

@@ -65,7 +65,10 @@ mod tests {
     fn page(goals: usize, second: i64) -> Vec<PoolGoal> {
         let (goal, rank) = (goal(1), at(second));
         let lane = Lane::of(&goal, &GoalState::new(&goal));
-        vec![PoolGoal { goal: goal.id, lane, rank, left: None }; goals]
+        vec![
+            PoolGoal { goal: goal.id, lane, rank, left: None, spent: towline_core::MicroUsd::default() };
+            goals
+        ]
     }
 
     fn at(second: i64) -> Timestamp {

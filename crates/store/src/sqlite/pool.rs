@@ -14,8 +14,11 @@ use super::text::{from_json, time_from_text, time_to_text, to_json};
 use crate::pool::PoolStanding;
 use crate::{PoolView, QueuedGoal, StoreError, Unmet};
 
-pub(super) const WORKING: &str =
-    "SELECT goal, lane, rank, usd_left FROM pool WHERE standing = 'working' ORDER BY rank, goal";
+pub(super) const WORKING: &str = "SELECT goal, lane, rank, usd_left, COALESCE(
+        (SELECT (SELECT MAX(CAST(TOTAL(cost) + TOTAL(estimate) AS INTEGER), 0) FROM ledger
+            WHERE ledger.goal = attempts.goal AND ledger.attempt = attempts.n)
+        FROM attempts WHERE attempts.goal = pool.goal AND ended_at IS NULL), 0)
+    FROM pool WHERE standing = 'working' ORDER BY rank, goal";
 
 /// The next lane in which a goal could start: one step in the index, however many goals each has.
 pub(super) const NEXT_LANE: &str =
@@ -27,13 +30,14 @@ const LANES_OF_PROJECT: usize = 64;
 /// How many goals of the queue are looked at where a project has more lanes than that: whoever waits longest is among them.
 const FURTHER: usize = 1_024;
 
-pub(super) const FIRST_OF_LANE: &str = "SELECT goal, lane, rank, usd_left FROM pool
+// No attempt of a queued goal runs.
+pub(super) const FIRST_OF_LANE: &str = "SELECT goal, lane, rank, usd_left, 0 FROM pool
     WHERE standing = 'queued' AND unmet = 0 AND lane = ?1 ORDER BY rank, goal";
 
-pub(super) const READY: &str = "SELECT goal, lane, rank, usd_left FROM pool
+pub(super) const READY: &str = "SELECT goal, lane, rank, usd_left, 0 FROM pool
     WHERE standing = 'queued' AND unmet = 0 AND (rank, goal) > (?1, ?2) ORDER BY rank, goal";
 
-pub(super) const QUEUE: &str = "SELECT goal, lane, rank, usd_left FROM pool
+pub(super) const QUEUE: &str = "SELECT goal, lane, rank, usd_left, 0 FROM pool
     WHERE standing = 'queued' AND (rank, goal) > (?1, ?2) ORDER BY rank, goal";
 
 pub(super) const UNMET: &str = "SELECT needs, need, summaries.phase
@@ -180,6 +184,7 @@ fn pool_goal(row: &Row<'_>) -> Result<PoolGoal, Failure> {
         lane: from_json(WHAT, text(row, 1)?)?,
         rank: time_from_text(WHAT, text(row, 2)?)?,
         left: row.get::<_, Option<u64>>(3)?.map(MicroUsd),
+        spent: MicroUsd(row.get(4)?),
     })
 }
 
