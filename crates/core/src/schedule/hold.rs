@@ -50,7 +50,7 @@ pub enum HoldReason {
         free: u64,
         needed: u64,
     },
-    /// The agent would start without its credentials.
+    /// The agent lacks its credentials.
     Credentials {
         agent: AgentName,
         /// The variable that is not set, or what else is missing.
@@ -115,7 +115,7 @@ impl HoldReason {
                 format!("waits for {}, which works in {folder}", goal.short())
             }
             Self::Retry { error, until } => {
-                format!("could not be started and is tried again at {}: {}", time(*until), one_line(error))
+                format!("could not start; next try at {}: {}", time(*until), one_line(error))
             }
             Self::Disk { free, needed } => {
                 format!(
@@ -124,7 +124,7 @@ impl HoldReason {
                     needed / 1_000_000
                 )
             }
-            Self::Credentials { agent, missing } => format!("{agent} would start without {missing}"),
+            Self::Credentials { agent, missing } => format!("{agent} needs {missing}, which is not set"),
             Self::Configuration { error } => {
                 format!("the configuration of its project cannot be used: {}", one_line(error))
             }

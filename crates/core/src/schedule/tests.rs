@@ -144,7 +144,7 @@ fn an_agent_without_credentials_is_not_started() {
     let mut situation = caps(8);
     situation.without_credentials.insert(("a".into(), AgentName::new("claude")), "ANTHROPIC_API_KEY".into());
     let plan = schedule(&[queued(1, 1, lane("a"))], &[], &situation, at(2));
-    assert_eq!(why(&plan), "claude would start without ANTHROPIC_API_KEY");
+    assert_eq!(why(&plan), "claude needs ANTHROPIC_API_KEY, which is not set");
 }
 
 fn day(limit: u64, spent: u64) -> Situation {
@@ -313,7 +313,7 @@ fn what_a_goal_waits_for_is_one_sentence() {
     assert_eq!(text(directory), format!("waits for {short}, which works in /srv/app"));
     let retry = HoldReason::Retry { error: "disk I/O error".into(), until: at(8) };
     assert_eq!(retry.until(), Some(at(8)));
-    assert_eq!(text(retry), "could not be started and is tried again at +8s: disk I/O error");
+    assert_eq!(text(retry), "could not start; next try at +8s: disk I/O error");
     let scope = PurseScope::Pool;
     let purse = Purse { scope, limit: MicroUsd(5_000_000), spent: MicroUsd(6_000_000), renews_at: None };
     let spent = HoldReason::Budget { purse, reserved: MicroUsd(0) };

@@ -185,7 +185,10 @@ async fn another_agent_of_the_goal_starts_where_the_first_has_no_slot_or_no_cred
             _ => None,
         })
         .collect();
-    assert_eq!(reasons, ["waits for a slot (cap 1 of agent agent)", "lacking would start without API_KEY"]);
+    assert_eq!(
+        reasons,
+        ["waits for a slot (cap 1 of agent agent)", "lacking needs API_KEY, which is not set"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
