@@ -71,7 +71,7 @@ impl Scheduler {
         let mut neighbours = Neighbours::new(engines, worker, self.shared.watch.removals());
         let mut moved = self.shared.signals.moved();
         let mut answered = self.rules.reads().answered();
-        while !self.shared.signals.is_draining() && self.shared.watch.check().is_ok() {
+        while !self.shared.signals.is_closing() && self.shared.watch.check().is_ok() {
             // Also if it came at the same time as the alarm.
             if moved.has_changed().unwrap_or(false) {
                 self.search.note_change();
@@ -108,6 +108,11 @@ impl Scheduler {
 
     /// Looks once. Returns when to look again without being asked.
     async fn look(&mut self) -> Result<Option<Timestamp>, EngineError> {
+        if self.shared.signals.is_draining() {
+            // What runs still spends, and nothing starts any more.
+            self.enforce_budgets().await?;
+            return Ok(None);
+        }
         self.count_failures();
         if self.left != Takeover::Nothing {
             let is_all = self.take_over().await?;
@@ -293,6 +298,17 @@ impl Scheduler {
             }
             self.problem = problem;
         }
+    }
+
+    /// Stops agents of this engine where a budget that goals share is spent.
+    async fn enforce_budgets(&self) -> Result<(), EngineError> {
+        let limits = self.rules.limits(self.shared.clock.now());
+        let mut view = self.shared.store.pool(1).await?;
+        view.queued.clear();
+        let store = self.shared.store.as_ref();
+        let situation = situation(store, &self.shared.home, &self.rules, &limits, &view).await?;
+        self.stop_overspending(&situation.purses, &view.working);
+        Ok(())
     }
 
     /// Stops agents of this engine that spend money which is spent.

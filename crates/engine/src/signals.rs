@@ -65,8 +65,9 @@ impl Signals {
 
     /// The engine ends.
     pub(crate) fn close(&self) {
-        self.drain();
+        // First, so that whoever wakes up sees it.
         self.closing.send_replace(true);
+        self.drain();
         self.note_append();
     }
 

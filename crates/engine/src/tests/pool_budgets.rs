@@ -74,6 +74,27 @@ async fn a_budget_that_is_spent_stops_the_agent_which_continues_when_there_is_mo
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_draining_server_stops_an_agent_that_spends_what_goals_share() {
+    let world = World::new();
+    let rules = TestRules::capped(4);
+    rules.set(|rules| rules.day = Some(MicroUsd(5 * DOLLAR)));
+    let mut server = world.pool(&rules);
+    world.add(goal(1)).await;
+    let mut work = server.attempt_of(1).await;
+    let spends = async {
+        world.settle().await;
+        spend(&work, 6).await;
+        work.stopped().await;
+        work.finish(ended(End::Interrupted)).await;
+    };
+    let begun = world.now();
+    tokio::join!(server.engine.drain(Duration::from_secs(600)), spends);
+    let took = world.now().duration_since(begun);
+    assert!(took.as_secs() < 60, "{took}: nothing runs any more");
+    assert_eq!(world.record(goal(1).id).await.state.phase, Phase::Queued);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_day_budget_is_whole_again_on_the_next_day() {
     let world = World::new();
     let rules = TestRules::capped(4);
