@@ -40,14 +40,17 @@ pub fn is_supervised(state_directory: &Path, pid: u32) -> io::Result<bool> {
 pub fn refusal(state_directory: &Path, peer: Option<u32>) -> Option<String> {
     let Some(pid) = peer else { return Some("the process that asks cannot be identified".to_owned()) };
     let is_below_us = ancestors(pid).map(|above| above.contains(&std::process::id()));
-    match is_below_us.and_then(|is_below_us| Ok(is_below_us || is_supervised(state_directory, pid)?)) {
-        Ok(true) => Some(INSIDE.to_owned()),
-        Ok(false) => None,
+    match is_below_us.and_then(|is_below_us| Ok((is_supervised(state_directory, pid)?, is_below_us))) {
+        Ok((true, _)) => Some(INSIDE.to_owned()),
+        Ok((false, true)) => Some(BELOW_ENGINE.to_owned()),
+        Ok((false, false)) => None,
         Err(error) => Some(format!("cannot find out who started the process that asks: {error}")),
     }
 }
 
 const INSIDE: &str = "an agent, check or setup command cannot steer goals";
+const BELOW_ENGINE: &str =
+    "an agent, check or setup command cannot steer goals, and neither can what `[notify]` runs";
 
 #[cfg(test)]
 mod tests {
@@ -74,5 +77,20 @@ mod tests {
             assert!(refusal(dir.path(), peer).is_some(), "{peer:?}");
         }
         assert_eq!(refusal(dir.path(), Some(std::process::id())), None);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a child of this process that is no supervisor's")]
+    fn what_the_engine_starts_for_the_operator_may_not_steer_and_learns_why() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let mut child = std::process::Command::new("/bin/sh")
+            .args(["-c", "read line"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("a child");
+        let refused = refusal(dir.path(), Some(child.id()));
+        drop(child.stdin.take());
+        child.wait().expect("it ends");
+        assert_eq!(refused.as_deref(), Some(BELOW_ENGINE));
     }
 }
