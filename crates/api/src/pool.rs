@@ -21,8 +21,8 @@ pub struct AddedGoal {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HoldReport {
-    /// `slot`, `prerequisite`, `account`, `budget`, `touches`, `disk`, `credentials`, `configuration`, `draining` or `no_server`;
-    /// the phase of a goal that is not in the queue.
+    /// `slot`, `prerequisite`, `account`, `agent`, `budget`, `touches`, `directory`, `retry`, `disk`, `credentials`, `configuration`,
+    /// `draining` or `no_server`; the phase of a goal that is not in the queue.
     pub reason: String,
     /// The reason in one sentence.
     pub text: String,
@@ -147,11 +147,11 @@ pub struct OpenedAccount {
     pub account: AccountLine,
     /// Goals that waited for its limit or whose credentials it had refused, and that are queued again.
     pub continued: Vec<String>,
-    /// Goals of which that is true as well, and that cannot go on.
+    /// Goals that should continue but cannot, with the reason.
     pub refused: Vec<RefusedGoal>,
 }
 
-/// A goal that cannot go on.
+/// A goal that cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RefusedGoal {
