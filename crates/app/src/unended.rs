@@ -3,13 +3,10 @@
 use std::collections::BTreeSet;
 
 use towline_core::{Goal, GoalId};
-use towline_store::{GoalRecord, GoalSummary, Listed, Listing};
+use towline_store::{GoalRecord, GoalSummary, Listed, Listing, Order, list_all};
 
 use crate::context::{Context, State};
 use crate::error::Error;
-
-/// How many goals are looked at, the newest first.
-const MOST: usize = 1_000;
 
 /// Goals of a repository that have not ended.
 pub(crate) struct Unended {
@@ -46,12 +43,11 @@ impl Unended {
         let Some(state) = self.state.clone() else { return Ok(None) };
         if self.listed.is_none() {
             let repository = Some(goal.workspace.repository.clone());
-            let listing = Listing { repository, settled: Some(false), ..Listing::first(MOST) };
-            let listed = state.store.list(&listing).await?.into_iter().filter_map(Listed::readable);
-            let mut listed: Vec<GoalSummary> = listed.collect();
             // Of equal files the first one is the goal that was added first.
-            listed.reverse();
-            self.listed = Some(listed);
+            let order = Order::OldestFirst;
+            let listing = Listing { repository, settled: Some(false), order, ..Listing::all() };
+            let listed = list_all(state.store.as_ref(), listing).await?;
+            self.listed = Some(listed.into_iter().filter_map(Listed::readable).collect());
         }
         let mut other = None;
         // Most goals differ in their titles, and need not be read.

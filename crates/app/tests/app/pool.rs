@@ -12,8 +12,8 @@ use towline_app::{
     queue,
 };
 use towline_core::{
-    Account, AccountStatus, AgentName, Commit, EscalationReason, GoalState, Need, Phase, Prerequisite,
-    Scheduling, Unavailable,
+    Account, AccountStatus, AgentName, Commit, Envelope, EscalationReason, Event, Goal, GoalState, Need,
+    Phase, Prerequisite, Scheduling, Source, Unavailable,
 };
 use towline_engine::PoolRules;
 use towline_store::GoalRecord;
@@ -100,6 +100,25 @@ async fn a_folder_that_is_added_again_adds_exactly_what_is_missing() {
     assert!(changed.is_new && changed.notices.iter().any(|notice| matches!(notice, Notice::AddedBefore(_))));
     let typed = Request { prompt: Some("second".to_owned()), ..Request::default() };
     assert!(add(&desk.context(), &[typed], NOW).await.expect("added")[0].is_new);
+}
+
+#[tokio::test]
+async fn a_file_is_not_added_again_however_many_goals_were_added_after_it() {
+    let desk = Desk::new("");
+    desk.project.write("goal.md", "first\n");
+    let first = desk.add_files(&["goal.md"]).await.expect("added").remove(0).record.goal;
+    let others: Vec<_> = (1..=1_000)
+        .map(|number| {
+            let created_at = NOW.checked_add(jiff::SignedDuration::from_secs(number)).expect("in range");
+            let id = format!("01890a5d-ac96-774b-bcce-{number:012x}").parse().expect("an id");
+            let other = Goal { id, created_at, title: "other".to_owned(), ..first.clone() };
+            let created = Envelope::new(other.id, created_at, Source::Operator, Event::Created);
+            (other.clone(), GoalState::new(&other), created)
+        })
+        .collect();
+    desk.context().state().expect("a state directory").store.create_all(&others).await.expect("stored");
+    let again = desk.add_files(&["goal.md"]).await.expect("added").remove(0);
+    assert_eq!((again.record.goal.id, again.is_new), (first.id, false));
 }
 
 #[tokio::test]
