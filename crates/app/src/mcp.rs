@@ -7,11 +7,12 @@
 mod tools;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use towline_agent::jsonrpc::{Message, RpcError, RpcRequest, answer, read_for_server, refusal};
 use towline_core::GoalId;
-use towline_engine::{Home, Reply, speak_for_agent};
+use towline_engine::{Engine, Reply, speak_for_agent};
 
 use self::tools::Tool;
 use crate::context::Context;
@@ -22,9 +23,17 @@ const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-
 
 /// Passes the calls of one agent to the engine that runs its goal.
 pub struct McpBridge {
-    engines: PathBuf,
+    engines: Engines,
     goal: GoalId,
     token: String,
+}
+
+/// The way to the engines.
+enum Engines {
+    /// Through the sockets in this directory.
+    In(PathBuf),
+    /// From the process of this one, which drives most goals.
+    Around(Arc<Engine>),
 }
 
 impl McpBridge {
@@ -39,12 +48,12 @@ impl McpBridge {
         let engines = named("TOWLINE_API")?.strip_prefix("unix:").map(PathBuf::from);
         let engines = engines.ok_or_else(|| Error::usage("TOWLINE_API is not of the form unix:DIRECTORY"))?;
         let goal = named("TOWLINE_GOAL")?.parse().map_err(|error| Error::usage(format!("{error}")))?;
-        Ok(Self { engines, goal, token: named("TOWLINE_TOKEN")?.to_owned() })
+        Ok(Self { engines: Engines::In(engines), goal, token: named("TOWLINE_TOKEN")?.to_owned() })
     }
 
     /// The bridge of the agent that has shown the token of this goal's attempt.
-    pub fn to(home: &Home, goal: GoalId, token: String) -> Self {
-        Self { engines: home.engines(), goal, token }
+    pub fn to(engine: Arc<Engine>, goal: GoalId, token: String) -> Self {
+        Self { engines: Engines::Around(engine), goal, token }
     }
 
     /// The answer to a line; none to news and answers.
@@ -76,7 +85,11 @@ impl McpBridge {
             Ok(word) => word,
             Err(wrong) => return reply(&wrong, true),
         };
-        match speak_for_agent(&self.engines, self.goal, &self.token, &word).await {
+        let replied = match &self.engines {
+            Engines::In(directory) => speak_for_agent(directory, self.goal, &self.token, &word).await,
+            Engines::Around(engine) => engine.speak_for_agent(self.goal, &self.token, &word).await,
+        };
+        match replied {
             Ok(Some(Reply::Accepted)) => reply(tool.done(), false),
             Ok(Some(Reply::Refused { why })) => reply(&format!("refused: {why}"), true),
             Ok(_) => reply("no engine is running this goal now; try again in a minute", true),

@@ -30,7 +30,7 @@ use towline_store::{GoalRecord, Lease, WorkerName};
 use self::passing_on::pass_on_all;
 use crate::authority;
 use crate::driver::Order;
-use crate::engine::{Driven, Shared};
+use crate::engine::{Driven, Engine, Shared};
 use crate::goal_command::GoalCommand;
 use crate::handle::Steerer;
 use crate::held::PoolState;
@@ -275,10 +275,44 @@ pub(crate) async fn send(
     writing.write_all(&line(message)?).await
 }
 
+impl Engine {
+    /// Passes a report of an agent to the engine that drives its goal; none if no engine does. For this engine that takes no place of
+    /// its socket, which are the operator's and those of processes.
+    pub async fn speak_for_agent(
+        &self,
+        goal: GoalId,
+        token: &str,
+        word: &AgentWord,
+    ) -> io::Result<Option<Reply>> {
+        let shared = self.shared();
+        if let Some(driven) = shared.driven(goal) {
+            let heard = timeout(ANSWER_PATIENCE, hear(&driven, token.to_owned(), word.clone())).await;
+            match heard {
+                Ok(Reply::NotDriven) => {}
+                Ok(reply) => return Ok(Some(reply)),
+                Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "the engine does not answer")),
+            }
+        }
+        let own = socket_name(self.worker());
+        speak_to_engines(&shared.home.engines(), Some(&own), goal, token, word).await
+    }
+}
+
 /// Sends a report of an agent to the engine in `directory` that drives its goal; none if no engine does. All engines are
 /// asked at once, so a suspended one does not delay the agents of the others.
 pub async fn speak_for_agent(
     directory: &Path,
+    goal: GoalId,
+    token: &str,
+    word: &AgentWord,
+) -> io::Result<Option<Reply>> {
+    speak_to_engines(directory, None, goal, token, word).await
+}
+
+/// The same, without the engine behind this socket.
+async fn speak_to_engines(
+    directory: &Path,
+    except: Option<&str>,
     goal: GoalId,
     token: &str,
     word: &AgentWord,
@@ -288,7 +322,8 @@ pub async fn speak_for_agent(
     let mut silent = None;
     for entry in std::fs::read_dir(directory)? {
         let name = entry?.file_name();
-        let Some(name) = name.to_str().filter(|name| name.ends_with(".sock")) else { continue };
+        let is_asked = |name: &&str| name.ends_with(".sock") && Some(*name) != except;
+        let Some(name) = name.to_str().filter(is_asked) else { continue };
         match connect(directory, name) {
             Ok(Some(stream)) => {
                 let request = Arc::clone(&request);

@@ -28,7 +28,7 @@ pub(crate) async fn call(
     };
     // A message that is JSON and makes no sense is answered in JSON-RPC. Anything else is no message.
     let message: Box<RawValue> = query::json(&body)?;
-    let bridge = McpBridge::to(&app.state.home, goal, token);
+    let bridge = McpBridge::to(Arc::clone(&app.engine), goal, token);
     // What needs no answer is accepted.
     let Some(answer) = bridge.answer(message.get()).await else {
         return Ok(StatusCode::ACCEPTED.into_response()) as Result<Response, _>;
