@@ -123,12 +123,16 @@ pub async fn stop_server(context: &Context, asked_about: impl FnOnce(&[GoalId]))
     asked
         .map_err(|error| Error::internal(format!("cannot stop the server (pid {}): {error}", server.pid)))?;
     asked_about(&working(&state).await?);
-    let gone = tokio::time::timeout(END_PATIENCE, engine_ended(&state.home, &server.worker)).await;
+    let gone = tokio::time::timeout(patience_with(&server), engine_ended(&state.home, &server.worker)).await;
     if gone.is_err() {
         let what = format!("the server (pid {}) does not end", server.pid);
         return Err(Error::internal(what).hint(format!("end it with: kill -9 {}", server.pid)));
     }
     Ok(Stopped { left: working(&state).await?.len() })
+}
+
+fn patience_with(server: &ServerInfo) -> Duration {
+    server.wait.saturating_add(END_PATIENCE)
 }
 
 /// The goals that hold a slot.
@@ -162,4 +166,20 @@ pub(crate) async fn queue_goals(
         (goal, state, created)
     });
     Ok(state.store.create_all(&new.collect::<Vec<_>>()).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_may_take_as_long_to_end_as_it_waits_for_turns() {
+        let earlier =
+            r#"{"pid":1,"worker":"w","address":"a","version":"1","started_at":"2026-11-18T00:00:00Z"}"#;
+        let server: ServerInfo = serde_json::from_str(earlier).expect("that of an earlier version");
+        assert_eq!(patience_with(&server), END_PATIENCE);
+        let server = ServerInfo { wait: Duration::from_secs(1_800), ..server };
+        let read = serde_json::from_str(&serde_json::to_string(&server).expect("JSON")).expect("a server");
+        assert_eq!(patience_with(&read), END_PATIENCE + Duration::from_secs(1_800));
+    }
 }

@@ -36,6 +36,9 @@ pub struct ServerInfo {
     /// How many goals run at once, where that was given at the start instead of in the configuration.
     #[serde(default)]
     pub slots: Option<usize>,
+    /// How long running turns may take to finish when it is stopped.
+    #[serde(default)]
+    pub wait: Duration,
 }
 
 impl ServerInfo {
@@ -123,10 +126,12 @@ impl Engine {
         address: String,
         version: String,
         slots: Option<usize>,
+        wait: Duration,
     ) -> io::Result<Announcement> {
         let shared = self.shared();
         let (pid, worker) = (std::process::id(), self.worker().clone());
-        let server = ServerInfo { pid, worker, address, version, started_at: shared.clock.now(), slots };
+        let started_at = shared.clock.now();
+        let server = ServerInfo { pid, worker, address, version, started_at, slots, wait };
         let path = shared.home.server();
         towline_files::replace(&path, &serde_json::to_vec(&server)?)?;
         Ok(Announcement { path, server })
@@ -169,6 +174,7 @@ mod tests {
             version: String::new(),
             started_at: Timestamp::UNIX_EPOCH,
             slots: None,
+            wait: Duration::ZERO,
         };
         let refused = server.ask_to_end().expect_err("no signal is sent");
         assert!(refused.to_string().contains("another process namespace"), "{refused}");

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use towline_app::{Action, Error, Hint, Request, Rules, VERSION, queue, server_of};
@@ -171,7 +172,9 @@ async fn a_server_of_another_version_is_an_error_that_names_how_to_replace_it() 
     let rules = Rules::new(&context, None).expect("rules");
     let engine = context.pool_engine(state.clone(), Arc::new(rules)).expect("an engine");
     let announce = |version: &str| {
-        engine.announce("127.0.0.1:1".to_owned(), version.to_owned(), Some(7)).expect("announced")
+        engine
+            .announce("127.0.0.1:1".to_owned(), version.to_owned(), Some(7), Duration::from_secs(1_800))
+            .expect("announced")
     };
     {
         let _same = announce(VERSION);

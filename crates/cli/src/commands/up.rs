@@ -63,7 +63,7 @@ pub(crate) async fn run(context: &Context, args: Up) -> Result<(), Error> {
         ServerPlace::Suspended(server, _) => Some(server),
         ServerPlace::Free(_) => None,
     };
-    let rules = Rules::new(&context, args.slots)?;
+    let (rules, wait) = (Rules::new(&context, args.slots)?, args.wait.unwrap_or(WAIT));
     let Config { server: settings, notify, .. } = context.operators_configuration()?;
     require_webhook_secret(&context, &notify)?;
     let address = args.listen.clone().unwrap_or_else(|| settings.listen.to_string());
@@ -80,7 +80,7 @@ pub(crate) async fn run(context: &Context, args: Up) -> Result<(), Error> {
     let mut interrupts = Interrupts::listen()?;
     let engine = Arc::new(context.pool_engine(state.clone(), Arc::new(rules))?);
     let announced = engine
-        .announce(address.to_string(), VERSION.to_owned(), args.slots)
+        .announce(address.to_string(), VERSION.to_owned(), args.slots, wait)
         .map_err(failed("announce the server"))?;
     // Whoever looks from now on finds this server.
     drop(start);
@@ -102,7 +102,7 @@ pub(crate) async fn run(context: &Context, args: Up) -> Result<(), Error> {
         // Either way it is over.
         let _ = stopped.await;
     }));
-    until_stopped(&engine, &stored, &mut interrupts, args.wait.unwrap_or(WAIT)).await?;
+    until_stopped(&engine, &stored, &mut interrupts, wait).await?;
     drop(announced);
     let _ = stop.send(());
     match http.join_next().await {
