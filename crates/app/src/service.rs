@@ -61,9 +61,12 @@ fn unquoted(value: &str) -> &str {
 /// The unit that runs the server.
 pub fn unit(context: &Context) -> String {
     let program = escaped(&context.program.display().to_string());
-    let places = PLACES
-        .iter()
-        .filter_map(|name| Some(format!("Environment=\"{name}={}\"\n", escaped(context.variable(name)?))));
+    // The service does not start in this directory.
+    let place = |name: &&str| {
+        let path = context.directory.join(context.variable(name)?);
+        Some(format!("Environment=\"{name}={}\"\n", escaped(&path.display().to_string())))
+    };
+    let places = PLACES.iter().filter_map(place);
     let places: String = places.collect();
     // Supervisors outlive a restart of the server, and SIGTERM is how the server is asked to end.
     format!(
@@ -135,6 +138,13 @@ mod tests {
         assert!(unit.contains("Environment=\"TOWLINE_HOME=/state of mine\"\n"), "{unit}");
         assert!(unit.contains("KillMode=process\nSuccessExitStatus=143\n"), "{unit}");
         assert!(!unit.contains("SECRET"), "{unit}");
+    }
+
+    #[test]
+    fn the_places_in_the_unit_do_not_depend_on_where_the_service_starts() {
+        let unit = unit(&context(&[("TOWLINE_HOME", "state"), ("XDG_CONFIG_HOME", "../config")]));
+        assert!(unit.contains("Environment=\"TOWLINE_HOME=/project/state\"\n"), "{unit}");
+        assert!(unit.contains("Environment=\"XDG_CONFIG_HOME=/project/../config\"\n"), "{unit}");
     }
 
     #[test]
