@@ -82,7 +82,8 @@ pub use self::rules::Rules;
 pub use self::scheduling::must_not_wait;
 pub use self::secrets::KnownSecrets;
 pub use self::server::{
-    ServerPlace, Stopped, VERSION, await_suspended, queue_goal, server_of, server_place, stop_server, working,
+    ServerPlace, Stopped, VERSION, await_suspended, queue_goal, server_here, server_of, server_place,
+    stop_server, working,
 };
 pub use self::service::{UNIT, credentials_of_shell, unit, unit_path};
 pub use self::steady::Steady;

@@ -26,6 +26,18 @@ pub fn server_of(home: &Home) -> Result<Option<ServerInfo>, Error> {
     }
 }
 
+/// The server that runs on the context's state directory, of whatever version.
+pub fn server_here(context: &Context) -> Result<Option<ServerInfo>, Error> {
+    let root = context.home_path()?;
+    match Home::open(&root) {
+        Ok(home) => Ok(running_server(&home)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            Err(Error::internal(format!("cannot use the state directory {}: {error}", root.display())))
+        }
+    }
+}
+
 /// How often it is looked whether a suspended server continues.
 const SUSPENDED_PAUSE: Duration = Duration::from_secs(1);
 

@@ -4,8 +4,11 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::{Value, json};
 use support::Desk;
+use support::server::{down, up};
 use towline_testkit::hostile;
 use towline_testkit::scratch::clean_command;
 
@@ -217,4 +220,46 @@ fn a_service_needs_systemd_and_its_unit_is_one() {
         // A machine without systemd cannot judge its units.
         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}"),
     }
+}
+
+/// A `systemctl` that starts the server itself.
+const SYSTEMCTL: &str = r#"#!/bin/sh
+echo "$*" >> "$HOME/calls"
+case "$*" in
+    *show*) cat "$HOME/pid" 2>/dev/null || echo 0 ;;
+    *restart*) "$TOWLINE" up --listen 127.0.0.1:0 > /dev/null 2>&1 & echo $! > "$HOME/pid" ;;
+esac
+"#;
+
+#[test]
+fn a_service_is_installed_when_its_server_runs_and_not_beside_another_server() {
+    let mut desk = Desk::with_script(|dir| hostile::doing(dir, "true"));
+    let home = desk.home.path();
+    std::fs::create_dir_all(home.join("run/systemd/private")).expect("made");
+    std::fs::create_dir_all(home.join("bin")).expect("made");
+    let systemctl = home.join("bin/systemctl");
+    std::fs::write(&systemctl, SYSTEMCTL).expect("written");
+    std::fs::set_permissions(&systemctl, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    let path = desk.variables().iter().find(|(name, _)| name == "PATH").expect("a path").1.clone();
+    desk.unset("PATH");
+    desk.set("PATH", &format!("{}:{path}", home.join("bin").display()));
+    desk.set("XDG_RUNTIME_DIR", &home.join("run").display().to_string());
+    desk.set("TOWLINE", env!("CARGO_BIN_EXE_towline"));
+
+    let server = up(&desk);
+    let refused = desk.towline(["service", "install"]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.stderr.contains("a server runs already that is not the service"), "{refused:?}");
+    assert!(refused.stderr.contains("towline down"), "{refused:?}");
+    down(&desk, server);
+
+    let installed = desk.towline(["service", "install"]);
+    assert_eq!(installed.code, Some(0), "{installed:?}");
+    assert!(installed.stdout.contains("; the server runs"), "{installed:?}");
+    assert_eq!(desk.towline(["down"]).code, Some(0), "it runs");
+    let calls = std::fs::read_to_string(home.join("calls")).expect("calls");
+    let expected =
+        ["--user daemon-reload", "--user enable towline.service", "--user restart towline.service"];
+    let changes: Vec<&str> = calls.lines().filter(|call| !call.contains("show")).collect();
+    assert_eq!(changes, expected);
 }

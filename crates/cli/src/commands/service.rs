@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use towline_app::{Context, Error, UNIT, credentials_of_shell, unit, unit_path};
+use towline_app::{Action, Context, Error, UNIT, credentials_of_shell, server_here, unit, unit_path};
 
 use crate::output;
 
@@ -41,7 +42,12 @@ pub(crate) fn run(context: &Context, service: &Service) -> Result<(), Error> {
     }
 }
 
+/// How long the server may take to start.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+const START_PAUSE: Duration = Duration::from_millis(100);
+
 fn install(context: &Context) -> Result<(), Error> {
+    must_not_run_outside(context)?;
     let path = unit_path(context)?;
     let written = path
         .parent()
@@ -49,7 +55,10 @@ fn install(context: &Context) -> Result<(), Error> {
         .and_then(|()| std::fs::write(&path, unit(context)));
     written.map_err(|error| Error::internal(format!("cannot write {}: {error}", path.display())))?;
     systemctl(&["daemon-reload"])?;
-    systemctl(&["enable", "--now", UNIT])?;
+    systemctl(&["enable", UNIT])?;
+    // One that runs already has the unit of before.
+    systemctl(&["restart", UNIT])?;
+    await_server(context)?;
     output::print(format_args!("installed {}; the server runs", path.display()));
     let missing = credentials_of_shell(context)?;
     if let (false, Some(file)) = (missing.is_empty(), context.environment_file()) {
@@ -64,6 +73,39 @@ fn install(context: &Context) -> Result<(), Error> {
         output::print("the service ends when you log out; to keep it running: loginctl enable-linger");
     }
     Ok(())
+}
+
+/// Fails if a server runs that is not the service's: the service would find its place taken, and end.
+fn must_not_run_outside(context: &Context) -> Result<(), Error> {
+    match server_here(context)? {
+        Some(server) if main_pid()? != Some(server.pid) => {
+            let what = format!("a server runs already that is not the service (pid {})", server.pid);
+            Err(Error::person(what).hint([("stop it first", Action::Down)]))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Waits until the server of the service is there.
+fn await_server(context: &Context) -> Result<(), Error> {
+    let begun = Instant::now();
+    while server_here(context)?.is_none() {
+        if begun.elapsed() > START_PATIENCE {
+            return Err(Error::internal("the service is installed, and its server does not start")
+                .hint(format!("see why with: journalctl --user -u {UNIT}")));
+        }
+        std::thread::sleep(START_PAUSE);
+    }
+    Ok(())
+}
+
+/// The process of the service; none if it does not run.
+#[expect(clippy::disallowed_methods, reason = "the owner of the calls to systemctl")]
+fn main_pid() -> Result<Option<u32>, Error> {
+    let arguments = ["--user", "show", "--property=MainPID", "--value", UNIT];
+    let shown = Command::new("systemctl").args(arguments).output();
+    let shown = shown.map_err(|error| Error::internal(format!("cannot run systemctl: {error}")))?;
+    Ok(String::from_utf8_lossy(&shown.stdout).trim().parse().ok().filter(|pid| *pid != 0))
 }
 
 fn remove(context: &Context) -> Result<(), Error> {
