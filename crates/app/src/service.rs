@@ -79,7 +79,7 @@ pub fn unit(context: &Context) -> String {
          {places}\
          KillMode=process\n\
          SuccessExitStatus=143\n\
-         TimeoutStopSec=60\n\
+         TimeoutStopSec=90\n\
          Restart=on-failure\n\
          RestartSec=5\n\
          \n\

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use support::server::{add, up};
 use support::{Desk, LIMIT, finish};
 use towline_testkit::hostile;
 use towline_testkit::scratch::{processes_with, wait_for};
@@ -104,4 +105,30 @@ fn a_repository_cannot_have_a_command_run() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("`notify.command` cannot be set"), "{}", ran.stderr);
     assert!(!file.exists() && !other.exists());
+}
+
+#[test]
+fn a_command_that_runs_while_the_server_is_stopped_does_not_run_again() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo fixed > fix.txt"));
+    let folder = desk.home.config().join("towline/config.toml");
+    let before = std::fs::read_to_string(&folder).unwrap_or_default();
+    let path = |name: &str| desk.home.path().join(name).display().to_string();
+    let command =
+        format!("echo run >> '{}'; until [ -e '{}' ]; do sleep 0.02; done", path("runs"), path("go"));
+    desk.configure(&format!("{before}\n[notify]\ncommand = {command:?}\n"));
+    let runs = || std::fs::read_to_string(path("runs")).unwrap_or_default();
+    let server = up(&desk);
+    add(&desk, "fix it", &["--check", "true"]);
+    wait_for(LIMIT, "the command", || runs() == "run\n");
+    let down = desk.start(["down"]);
+    // Longer than the server would take to end if it did not wait.
+    std::thread::sleep(Duration::from_secs(3));
+    std::fs::write(path("go"), "").expect("written");
+    assert_eq!((finish(down).code, finish(server).code), (Some(0), Some(0)));
+    let server = up(&desk);
+    let second = add(&desk, "fix another", &["--check", "true"]);
+    desk.wait_for_phase(&second, "done");
+    wait_for(LIMIT, "the notification of the second goal", || runs() == "run\nrun\n");
+    support::server::down(&desk, server);
+    assert_eq!(runs(), "run\nrun\n");
 }

@@ -1,10 +1,12 @@
 //! Delivers notifications: rows that were stored with the events they are about go to the user's command and webhook.
 //!
 //! A row stays until its webhook has accepted it, so a server that is killed delivers it later; a receiver knows a delivery that comes
-//! twice by its number. Commands run once.
+//! twice by its number. Commands run once: what came of a try is remembered until the store has taken it, and a server that ends waits
+//! for commands that run.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
@@ -18,7 +20,7 @@ use tokio::time::Instant;
 use towline_app::{Context, missing_webhook_secret, notification, run_notify_command};
 use towline_config::{Channel, NotifySettings};
 use towline_core::{Envelope, Event, GoalId, Phase, Seq, hexadecimal};
-use towline_store::{GoalRecord, NoticeOutcome, PendingNotice, Store, StoreError};
+use towline_store::{GoalRecord, NoticeId, NoticeOutcome, PendingNotice, Store, StoreError};
 
 /// How many notifications are looked at: more than are delivered at once, so that those of other goals are found behind them.
 const PAGE: usize = 1_024;
@@ -64,6 +66,8 @@ pub struct Courier {
     now: fn() -> Timestamp,
     /// Called with a goal and what is wrong with its notification.
     report: fn(GoalId, &str),
+    /// What came of tries that the store could not record. They are not repeated.
+    unstored: Mutex<BTreeMap<NoticeId, NoticeOutcome>>,
 }
 
 impl Courier {
@@ -84,6 +88,7 @@ impl Courier {
             store,
             now,
             report: |_, _| {},
+            unstored: Mutex::default(),
         })
     }
 
@@ -93,8 +98,10 @@ impl Courier {
         Self { report, ..self }
     }
 
-    /// Delivers what is due whenever something was recorded or a try is due, until nothing is recorded any more.
-    pub async fn run(self, mut changes: watch::Receiver<()>) {
+    /// Delivers what is due whenever something was recorded or a try is due, until `stop` comes to its end. Then it starts no more,
+    /// and waits for the deliveries under way.
+    pub async fn run(self, mut changes: watch::Receiver<()>, stop: impl Future<Output = ()>) {
+        let mut stop = pin!(stop);
         let mut under_way = Deliveries::default();
         let mut tries: BTreeSet<Instant> = BTreeSet::new();
         // The store fails for now: nothing is started before this time.
@@ -121,6 +128,7 @@ impl Courier {
                     }
                 },
                 () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
+                () = &mut stop => break,
             }
         }
         // A command that runs would otherwise run again.
@@ -129,18 +137,6 @@ impl Courier {
 
     async fn has_undelivered(&self) -> bool {
         self.store.notices(Timestamp::MAX, 1).await.is_ok_and(|notices| !notices.is_empty())
-    }
-
-    /// Delivers what is due. Returns when those are tried again that failed.
-    pub async fn deliver_due(&self) -> Result<Vec<SignedDuration>, StoreError> {
-        let (mut under_way, mut pauses) = (Deliveries::default(), Vec::new());
-        loop {
-            self.start_due(&mut under_way).await?;
-            match under_way.next().await {
-                Some(delivered) => pauses.extend(delivered?),
-                None => return Ok(pauses),
-            }
-        }
     }
 
     /// Begins to deliver what is due, of each goal one after the other.
@@ -173,8 +169,29 @@ impl Courier {
         }
     }
 
-    /// Delivers one. Returns when it is tried again, if it is.
+    /// Delivers one, unless only the record of that is missing. Returns when it is tried again, if it is.
     async fn deliver(&self, notice: &PendingNotice) -> Delivered {
+        let unstored = self.unstored().remove(&notice.id);
+        let outcome = match unstored {
+            Some(outcome) => outcome,
+            None => self.try_once(notice).await?,
+        };
+        if let Err(error) = self.store.settle_notice(notice.id, outcome).await {
+            self.unstored().insert(notice.id, outcome);
+            return Err(error);
+        }
+        Ok(match outcome {
+            NoticeOutcome::Settled => None,
+            NoticeOutcome::Again(at) => Some(at.duration_since((self.now)()).max(SignedDuration::ZERO)),
+        })
+    }
+
+    fn unstored(&self) -> MutexGuard<'_, BTreeMap<NoticeId, NoticeOutcome>> {
+        self.unstored.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tries to deliver one.
+    async fn try_once(&self, notice: &PendingNotice) -> Result<NoticeOutcome, StoreError> {
         let delivered = match self.store.load(notice.goal).await {
             Ok(_) if self.was_announced(notice).await? => Ok(()),
             Ok(record) => self.send(notice, &record).await,
@@ -182,13 +199,14 @@ impl Courier {
             Err(error) if !error.is_passing() => Ok(()),
             Err(error) => return Err(error),
         };
-        let pause = match delivered {
-            Ok(()) => None,
+        Ok(match delivered {
+            Ok(()) => NoticeOutcome::Settled,
             Err(why) if notice.tries + 1 < MOST_TRIES => {
                 if notice.tries == 0 {
                     (self.report)(notice.goal, &format!("its webhook failed and is tried again: {why}"));
                 }
-                Some(pause_after(notice.tries))
+                let now = (self.now)();
+                NoticeOutcome::Again(now.checked_add(pause_after(notice.tries)).unwrap_or(now))
             }
             Err(why) => {
                 let tries = notice.tries + 1;
@@ -196,38 +214,33 @@ impl Courier {
                     notice.goal,
                     &format!("its webhook failed {tries} times and is given up: {why}"),
                 );
-                None
+                NoticeOutcome::Settled
             }
-        };
-        let outcome = pause.map_or(NoticeOutcome::Settled, |pause| {
-            let now = (self.now)();
-            NoticeOutcome::Again(now.checked_add(pause).unwrap_or(now))
-        });
-        self.store.settle_notice(notice.id, outcome).await?;
-        Ok(pause)
+        })
     }
 
     /// Runs the command and calls the webhook for this goal.
     async fn send(&self, notice: &PendingNotice, record: &GoalRecord) -> Result<(), String> {
+        let context = &self.context;
         // A configuration that is broken for now is not a reason to drop a notification.
-        let settings = self.context.operators_configuration().map_err(|error| error.to_string())?.notify;
+        let settings = context.operators_configuration().map_err(|error| error.to_string())?.notify;
         let channel = channel_for(&settings, &record.goal.origin.channel);
         let Some(notification) =
-            notification(&record.goal, &record.state, &notice.phase, &self.context.secrets, (self.now)())
+            notification(&record.goal, &record.state, &notice.phase, &context.secrets, (self.now)())
         else {
             return Ok(());
         };
         if let Some(command) = channel.command.as_ref().filter(|_| notice.tries == 0) {
-            run_notify_command(command, &notification, &self.context.secrets).await;
+            run_notify_command(command, &notification, &context.secrets).await;
         }
         let Some(webhook) = &channel.webhook else { return Ok(()) };
         let body = serde_json::to_string(&notification).map_err(|error| error.to_string())?;
-        let body = self.context.secrets.json(&body);
+        let body = context.secrets.json(&body);
         // A receiver that expects a signature must not get a body without one.
-        if let Some(name) = missing_webhook_secret(&self.context, &settings) {
+        if let Some(name) = missing_webhook_secret(context, &settings) {
             return Err(format!("{name} is not set"));
         }
-        let secret = settings.secret_env.as_deref().and_then(|name| self.context.variable(name));
+        let secret = settings.secret_env.as_deref().and_then(|name| context.variable(name));
         let headers = headers(notice, &notification.kind, &body, (self.now)(), secret);
         let sent = self.client.post(webhook).headers(headers).body(body).send().await;
         let status = sent.map_err(|error| error.without_url().to_string())?.status();

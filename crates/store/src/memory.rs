@@ -3,6 +3,7 @@
 mod pool;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -25,6 +26,15 @@ use crate::{
 pub struct MemoryStore {
     pool: Arc<Mutex<Pool>>,
     baselines: Arc<Mutex<BTreeMap<String, StoredBaseline>>>,
+    /// Whether what came of notifications cannot be recorded.
+    refuses_outcomes: Arc<AtomicBool>,
+}
+
+impl MemoryStore {
+    /// Has it refuse to record what came of notifications, as a full disk does, or take it again.
+    pub fn refuse_outcomes(&self, refuses: bool) {
+        self.refuses_outcomes.store(refuses, Ordering::SeqCst);
+    }
 }
 
 /// Everything about all goals.
@@ -327,6 +337,9 @@ impl Store for MemoryStore {
     }
 
     async fn settle_notice(&self, notice: NoticeId, outcome: NoticeOutcome) -> Result<(), StoreError> {
+        if self.refuses_outcomes.load(Ordering::SeqCst) {
+            return Err(StoreError::NoSpace { path: "memory".to_owned() });
+        }
         let mut pool = self.all();
         match outcome {
             NoticeOutcome::Settled => drop(pool.notices.remove(&notice)),

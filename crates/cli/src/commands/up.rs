@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use towline_app::{
     Action, Context, Error, Rules, ServerPlace, State, VERSION, await_suspended, require_webhook_secret,
@@ -95,14 +96,15 @@ pub(crate) async fn run(context: &Context, args: Up) -> Result<(), Error> {
         operator_token: OperatorToken::new(&token),
         version: VERSION.to_owned(),
     };
-    let _tasks = report_and_deliver(&served).await?;
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let notifications = Notifications::deliver(&served)?;
+    let _journal = print_events(&served).await?;
+    let (stop, stopped) = oneshot::channel::<()>();
     let mut http = JoinSet::new();
     http.spawn(serve(served, async {
         // Either way it is over.
         let _ = stopped.await;
     }));
-    until_stopped(&engine, &stored, &mut interrupts, wait).await?;
+    until_stopped(&engine, &stored, &mut interrupts, wait, notifications).await?;
     drop(announced);
     let _ = stop.send(());
     match http.join_next().await {
@@ -134,12 +136,13 @@ async fn take_place(state: &State, place: ServerPlace) -> Result<Result<ServerSt
     })
 }
 
-/// Waits until the server is to stop, and then for turns that run.
+/// Waits until the server is to stop, and then for turns and notifications.
 async fn until_stopped(
     engine: &Engine,
     stored: &State,
     interrupts: &mut Interrupts,
     patience: Duration,
+    notifications: Notifications,
 ) -> Result<(), Error> {
     tokio::select! {
         () = interrupts.stop() => {}
@@ -157,8 +160,13 @@ async fn until_stopped(
             ids(running)
         ),
     });
+    let ending = async {
+        engine.drain(patience).await;
+        // After the turns: what they led to may be on its way already.
+        notifications.finish().await;
+    };
     tokio::select! {
-        () = engine.drain(patience) => {}
+        () = ending => {}
         // Nothing is ended: what runs is left to the next server at once.
         () = interrupts.stop() => engine.drain(Duration::ZERO).await,
     }
@@ -186,23 +194,47 @@ fn greet(context: &Context, address: SocketAddr, pid: u32) -> Result<(), Error> 
     Ok(())
 }
 
-/// Delivers notifications, and prints what happens on a terminal, as long as the tasks live.
-async fn report_and_deliver(served: &ServerSettings) -> Result<JoinSet<()>, Error> {
+/// The delivery of notifications, as long as it lives.
+struct Notifications {
+    courier: JoinSet<()>,
+    stop: oneshot::Sender<()>,
+}
+
+impl Notifications {
+    fn deliver(served: &ServerSettings) -> Result<Self, Error> {
+        let store = Arc::clone(&served.state.store);
+        let courier = Courier::new(served.context.clone(), store, || SystemClock.now());
+        let courier =
+            courier.map_err(|error| Error::internal(format!("cannot deliver notifications: {error}")))?;
+        let courier = courier.reporting(|goal, what| {
+            let now = SystemClock.now();
+            print(&journal_line(now, goal, what, now));
+        });
+        let (stop, stopped) = oneshot::channel();
+        let mut task = JoinSet::new();
+        task.spawn(courier.run(served.engine.changes(), async {
+            // Either way it is over.
+            let _ = stopped.await;
+        }));
+        Ok(Self { courier: task, stop })
+    }
+
+    /// Waits for deliveries under way: the next server would run their commands again. Each takes less than a minute.
+    async fn finish(mut self) {
+        let _ = self.stop.send(());
+        while self.courier.join_next().await.is_some() {}
+    }
+}
+
+/// Prints what happens on a terminal, as long as the task lives.
+async fn print_events(served: &ServerSettings) -> Result<JoinSet<()>, Error> {
     let store = Arc::clone(&served.state.store);
-    let courier = Courier::new(served.context.clone(), Arc::clone(&store), || SystemClock.now());
-    let courier =
-        courier.map_err(|error| Error::internal(format!("cannot deliver notifications: {error}")))?;
-    let courier = courier.reporting(|goal, what| {
-        let now = SystemClock.now();
-        print(&journal_line(now, goal, what, now));
-    });
-    let mut tasks = JoinSet::new();
-    tasks.spawn(courier.run(served.engine.changes()));
+    let mut task = JoinSet::new();
     if output::is_terminal() {
         let events = served.engine.pool_events(store.last_place().await?);
-        tasks.spawn(journal::write(events, store, served.context.clone(), print));
+        task.spawn(journal::write(events, store, served.context.clone(), print));
     }
-    Ok(tasks)
+    Ok(task)
 }
 
 fn report_running(server: &ServerInfo, args: &Up) -> Result<(), Error> {

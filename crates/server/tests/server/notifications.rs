@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request as HttpRequest, State as Shared};
@@ -12,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use ring::hmac;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use towline_app::{Context, Request, draft};
 use towline_core::{
@@ -69,7 +71,7 @@ async fn receive(Shared(receiver): Shared<Arc<Receiver>>, request: HttpRequest) 
 /// A user with a webhook, and goals whose notifications wait.
 struct Desk {
     receiver: Arc<Receiver>,
-    store: Arc<dyn Store>,
+    store: MemoryStore,
     context: Context,
     home: scratch::Home,
     project: scratch::Project,
@@ -99,11 +101,34 @@ impl Desk {
         let mut environment: BTreeMap<String, String> = home.env().into_iter().collect();
         environment.insert("HOOK_SECRET".to_owned(), SECRET.to_owned());
         let context = Context::new(environment, project.path().to_path_buf(), PathBuf::from("/bin/true"));
-        Self { receiver, store: Arc::new(MemoryStore::default()), context, home, project, _served: served }
+        Self { receiver, store: MemoryStore::default(), context, home, project, _served: served }
     }
 
     fn courier(&self, now: fn() -> Timestamp) -> Courier {
-        Courier::new(self.context.clone(), Arc::clone(&self.store), now).expect("a courier")
+        Courier::new(self.context.clone(), Arc::new(self.store.clone()), now).expect("a courier")
+    }
+
+    /// Runs a courier until each notification that is due was tried.
+    async fn deliver(&self, now: fn() -> Timestamp) {
+        let (_changed, changes) = watch::channel(());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let tried = async {
+            while self.is_due(now()).await {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            stop.send(()).expect("a courier");
+        };
+        tokio::join!(self.courier(now).run(changes, async { stopped.await.expect("an end") }), tried);
+    }
+
+    async fn is_due(&self, at: Timestamp) -> bool {
+        !self.store.notices(at, 1).await.expect("read").is_empty()
+    }
+
+    /// Asserts that the next try is so many seconds after this time.
+    async fn assert_next_try(&self, now: Timestamp, seconds: i64) {
+        let after = |seconds| now.checked_add(SignedDuration::from_secs(seconds)).expect("in range");
+        assert!(!self.is_due(after(seconds - 1)).await && self.is_due(after(seconds)).await, "{seconds}");
     }
 
     /// A goal that came over this channel and has been in these phases.
@@ -174,8 +199,8 @@ async fn each_kind_reaches_the_webhook_of_its_channel_signed_with_origin_and_met
     let slack = desk.goal("slack", &phases).await;
     let other =
         desk.goal("cli", &[Phase::Failed { reason: FailureReason::Budget { axis: Axis::Usd } }]).await;
-    let pauses = desk.courier(|| SystemClock.now()).deliver_due().await.expect("delivered");
-    assert!(pauses.is_empty(), "{pauses:?}");
+    desk.deliver(|| SystemClock.now()).await;
+    assert!(!desk.is_due(Timestamp::MAX).await, "each is delivered once");
     let calls = desk.receiver.calls();
     calls.iter().for_each(assert_signed);
     let mut kinds: Vec<_> =
@@ -201,8 +226,6 @@ async fn each_kind_reaches_the_webhook_of_its_channel_signed_with_origin_and_met
         assert_eq!(body["metadata"]["thread"], "1234.5");
         assert_eq!(body["repository"], desk.project.path().display().to_string());
     }
-    let again = desk.courier(|| SystemClock.now()).deliver_due().await.expect("delivered");
-    assert!(again.is_empty() && desk.receiver.calls().len() == calls.len(), "each is delivered once");
 }
 
 /// Moved by the test below, which alone reads it.
@@ -218,18 +241,14 @@ async fn a_webhook_that_failed_is_tried_again_also_by_the_next_server_and_the_co
     *desk.receiver.answers.lock().expect("no panic") =
         vec![StatusCode::INTERNAL_SERVER_ERROR, StatusCode::TEMPORARY_REDIRECT];
     desk.goal("cli", &[Phase::Done]).await;
-    let first = desk.courier(set_clock);
-    let pauses = first.deliver_due().await.expect("a try");
-    assert_eq!(pauses, [SignedDuration::from_secs(5)]);
-    assert_eq!(first.deliver_due().await.expect("nothing is due"), []);
-    drop(first);
-    let next = desk.courier(set_clock);
-    SECONDS.fetch_add(5, Ordering::SeqCst);
-    assert_eq!(next.deliver_due().await.expect("a try"), [SignedDuration::from_secs(10)]);
-    SECONDS.fetch_add(10, Ordering::SeqCst);
-    assert_eq!(next.deliver_due().await.expect("delivered"), []);
-    SECONDS.fetch_add(100_000, Ordering::SeqCst);
-    assert_eq!(next.deliver_due().await.expect("settled"), []);
+    for pause in [5, 10] {
+        // Each time another courier, as after a restart of the server.
+        desk.deliver(set_clock).await;
+        desk.assert_next_try(set_clock(), pause).await;
+        SECONDS.fetch_add(pause, Ordering::SeqCst);
+    }
+    desk.deliver(set_clock).await;
+    assert!(!desk.is_due(Timestamp::MAX).await, "it is settled");
     let calls = desk.receiver.calls();
     assert_eq!(calls.len(), 3);
     assert!(
@@ -267,8 +286,8 @@ async fn an_open_question_is_sent_with_its_options_and_deadline_and_an_answered_
     let until = "2126-11-18T14:05:00Z".parse().expect("a time");
     let (mut state, phase) = asking(&goal, until);
     desk.enter(&goal, &lease, &state, std::slice::from_ref(&phase)).await;
-    let courier = desk.courier(question_clock);
-    assert_eq!(courier.deliver_due().await.expect("a try").len(), 1);
+    desk.deliver(question_clock).await;
+    assert!(desk.is_due(Timestamp::MAX).await, "it is tried again");
     let calls = desk.receiver.calls();
     let body = calls[0].json();
     let text = body["text"].as_str().expect("a text");
@@ -281,11 +300,11 @@ async fn an_open_question_is_sent_with_its_options_and_deadline_and_an_answered_
     state.phase = Phase::Done;
     desk.enter(&goal, &lease, &state, &[Phase::Done]).await;
     QUESTION_SECONDS.fetch_add(100, Ordering::SeqCst);
-    assert_eq!(courier.deliver_due().await.expect("delivered"), []);
+    desk.deliver(question_clock).await;
     let kinds: Vec<_> =
         desk.receiver.calls().iter().map(|call| call.headers["towline-event"].clone()).collect();
     assert_eq!(kinds, ["needs_you", "done"]);
-    assert!(desk.store.notices(Timestamp::MAX, 1).await.expect("read").is_empty(), "nothing is left");
+    assert!(!desk.is_due(Timestamp::MAX).await, "nothing is left");
 }
 
 #[tokio::test]
@@ -295,8 +314,7 @@ async fn a_question_is_announced_once_also_when_its_agent_ends_while_it_is_open(
     let (mut state, gone) = asking(&goal, "2126-11-18T14:05:00Z".parse().expect("a time"));
     let alive = Phase::Blocked { question: QuestionNo(1), attempt: Some(AttemptNo::FIRST), until: None };
     desk.enter(&goal, &lease, &state, &[alive, gone]).await;
-    let courier = desk.courier(|| SystemClock.now());
-    assert_eq!(courier.deliver_due().await.expect("delivered"), []);
+    desk.deliver(|| SystemClock.now()).await;
     assert_eq!(desk.receiver.calls().len(), 1);
 
     let second = Question { n: QuestionNo(2), ..state.questions[0].clone() };
@@ -304,7 +322,7 @@ async fn a_question_is_announced_once_also_when_its_agent_ends_while_it_is_open(
     state.questions.push(second);
     let phase = Phase::Blocked { question: QuestionNo(2), attempt: None, until: None };
     desk.enter(&goal, &lease, &state, &[phase]).await;
-    assert_eq!(courier.deliver_due().await.expect("delivered"), []);
+    desk.deliver(|| SystemClock.now()).await;
     assert_eq!(desk.receiver.calls().len(), 2, "another question is another notification");
 }
 
@@ -316,9 +334,10 @@ async fn a_command_that_hangs_holds_up_no_notification_of_another_goal() {
     .await;
     let file = heard(&desk.home);
     let slow = desk.goal("slow", &[Phase::Unproven, Phase::Done]).await;
-    let (changed, changes) = tokio::sync::watch::channel(());
+    let (changed, changes) = watch::channel(());
+    let (stop, stopped) = oneshot::channel::<()>();
     let mut tasks = JoinSet::new();
-    tasks.spawn(desk.courier(|| SystemClock.now()).run(changes));
+    tasks.spawn(desk.courier(|| SystemClock.now()).run(changes, async { stopped.await.expect("an end") }));
     until(|| file.with_extension("begun").exists()).await;
     let fast = desk.goal("cli", &[Phase::Done]).await;
     changed.send(()).expect("a courier");
@@ -330,18 +349,53 @@ async fn a_command_that_hangs_holds_up_no_notification_of_another_goal() {
     assert_eq!(goals, [&fast, &slow, &slow].map(|goal| json!(goal.id.to_string())));
     let kinds: Vec<_> = calls.iter().map(|call| call.headers["towline-event"].as_str()).collect();
     assert_eq!(kinds, ["done", "unproven", "done"], "those of one goal keep their order");
-    drop(changed);
+    stop.send(()).expect("a courier");
     tasks.join_all().await;
+}
+
+#[tokio::test]
+async fn a_courier_that_ends_waits_for_the_command_that_runs_and_starts_no_other() {
+    let command = "touch 'HEARD.begun'; until [ -e 'HEARD' ]; do sleep 0.05; done; echo run >> 'HEARD.runs'";
+    let desk = Desk::new(&format!("[notify]\ncommand = \"{command}\"\n")).await;
+    let file = heard(&desk.home);
+    desk.goal("cli", &[Phase::Unproven, Phase::Done]).await;
+    let (_changed, changes) = watch::channel(());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(desk.courier(|| SystemClock.now()).run(changes, async { stopped.await.expect("an end") }));
+    until(|| file.with_extension("begun").exists()).await;
+    stop.send(()).expect("a courier");
+    std::fs::write(&file, "").expect("written");
+    tasks.join_all().await;
+    assert_eq!(std::fs::read_to_string(file.with_extension("runs")).expect("it ran"), "run\n");
+    assert_eq!(desk.store.notices(Timestamp::MAX, 9).await.expect("read").len(), 1, "the second one");
+}
+
+#[tokio::test]
+async fn a_command_runs_once_also_when_the_store_cannot_record_it_for_a_while() {
+    let desk = Desk::new("[notify]\ncommand = \"echo run >> 'HEARD'\"\n").await;
+    let file = heard(&desk.home);
+    desk.goal("cli", &[Phase::Done]).await;
+    desk.store.refuse_outcomes(true);
+    let healed = async {
+        until(|| file.exists()).await;
+        // The record fails meanwhile, and is tried again after seconds.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        desk.store.refuse_outcomes(false);
+    };
+    tokio::join!(desk.deliver(|| SystemClock.now()), healed);
+    assert_eq!(std::fs::read_to_string(&file).expect("it ran"), "run\n");
+    assert!(!desk.is_due(Timestamp::MAX).await, "it is settled");
 }
 
 /// Waits until this is so, for less time than a command may take.
 async fn until(is_so: impl Fn() -> bool) {
     let waits = async {
         while !is_so() {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(20), waits).await.expect("in time");
+    tokio::time::timeout(Duration::from_secs(20), waits).await.expect("in time");
 }
 
 /// Moved by a test above, which alone reads it.
@@ -355,8 +409,8 @@ fn question_clock() -> Timestamp {
 async fn a_webhook_is_not_called_without_the_signature_that_its_receiver_expects() {
     let desk = Desk::new("[notify]\nwebhook = \"HOOK/\"\nsecret_env = \"NOT_SET\"\n").await;
     desk.goal("cli", &[Phase::Done]).await;
-    let pauses = desk.courier(|| SystemClock.now()).deliver_due().await.expect("a try");
-    assert_eq!(pauses.len(), 1, "it is tried again");
+    desk.deliver(|| SystemClock.now()).await;
+    assert!(desk.is_due(Timestamp::MAX).await, "it is tried again");
     assert!(desk.receiver.calls().is_empty());
 }
 
