@@ -101,7 +101,7 @@ impl Context {
     }
 
     /// The context as it is now: the operator may have added a credential to the file.
-    pub(crate) fn current(&self) -> Self {
+    pub fn current(&self) -> Self {
         let Some(steady) = &self.steady else { return self.clone() };
         let Some(process_environment) = &steady.process_environment else { return self.clone() };
         match self.read_environment(process_environment) {

@@ -221,7 +221,8 @@ impl Courier {
 
     /// Runs the command and calls the webhook for this goal.
     async fn send(&self, notice: &PendingNotice, record: &GoalRecord) -> Result<(), String> {
-        let context = &self.context;
+        // The secret may have been added to the `env` file since the start.
+        let context = self.context.current();
         // A configuration that is broken for now is not a reason to drop a notification.
         let settings = context.operators_configuration().map_err(|error| error.to_string())?.notify;
         let channel = channel_for(&settings, &record.goal.origin.channel);
@@ -237,7 +238,7 @@ impl Courier {
         let body = serde_json::to_string(&notification).map_err(|error| error.to_string())?;
         let body = context.secrets.json(&body);
         // A receiver that expects a signature must not get a body without one.
-        if let Some(name) = missing_webhook_secret(context, &settings) {
+        if let Some(name) = missing_webhook_secret(&context, &settings) {
             return Err(format!("{name} is not set"));
         }
         let secret = settings.secret_env.as_deref().and_then(|name| context.variable(name));

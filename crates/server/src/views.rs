@@ -42,7 +42,7 @@ pub(crate) async fn queue(State(app): Shared) -> Handled {
 }
 
 pub(crate) async fn agents(State(app): Shared) -> Handled {
-    let context = app.context();
+    let context = app.context().current();
     let worker = context.clone();
     let list = in_background(&app, async move { list_agents(&worker).await }).await??;
     let lines: Vec<&AgentLine> = list.lines.iter().map(|(line, _)| line).collect();

@@ -388,6 +388,19 @@ async fn a_command_runs_once_also_when_the_store_cannot_record_it_for_a_while() 
     assert!(!desk.is_due(Timestamp::MAX).await, "it is settled");
 }
 
+#[tokio::test]
+async fn a_secret_that_is_added_later_signs_without_a_restart() {
+    let mut desk = Desk::new("[notify]\nwebhook = \"HOOK/\"\nsecret_env = \"LATER_SECRET\"\n").await;
+    desk.context = desk.context.for_server().expect("a context");
+    desk.goal("cli", &[Phase::Done]).await;
+    let file = desk.context.environment_file().expect("a place");
+    towline_files::replace(&file, format!("LATER_SECRET={SECRET}\n").as_bytes()).expect("written");
+    desk.deliver(|| SystemClock.now()).await;
+    let calls = desk.receiver.calls();
+    assert_eq!(calls.len(), 1, "{calls:?}");
+    assert_signed(&calls[0]);
+}
+
 /// Waits until this is so, for less time than a command may take.
 async fn until(is_so: impl Fn() -> bool) {
     let waits = async {
