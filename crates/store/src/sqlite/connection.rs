@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::failure::{self, explain};
-use super::{pool, schema, upgrade};
+use super::{placing, schema, upgrade};
 use crate::{StoreError, UpgradeGuard};
 
 /// How long to wait for another process that writes.
@@ -53,7 +53,7 @@ pub(super) fn open_existing(path: &Path, guard: &Arc<dyn UpgradeGuard>) -> Resul
         Some(_) => upgrade::run(path, &mut writer, guard)?,
         None => schema::bring_up_to_date(&shown, &mut writer)?,
     }
-    pool::place_upgraded(&mut writer).map_err(|failure| failure.explained(&shown))?;
+    placing::place_upgraded(&mut writer).map_err(|failure| failure.explained(&shown))?;
     let readers = (0..READERS).map(|_| reader(path)).collect::<Result<_, _>>().map_err(explained)?;
     Ok(Connections { writer, readers })
 }

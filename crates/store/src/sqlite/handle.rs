@@ -15,7 +15,7 @@ use super::parts::Written;
 use super::readers::Readers;
 use super::writer::Writer;
 use super::writes::{Creation, Transition};
-use super::{baselines, connection, ledger, lists, notices, pool, reads, replies, writes};
+use super::{baselines, connection, ledger, lists, notices, pool, prerequisites, reads, replies, writes};
 use crate::upgrade::Unguarded;
 use crate::{
     Append, Appended, GoalRecord, Lease, Listed, Listing, NoticeId, NoticeOutcome, PendingEffect,
@@ -185,7 +185,7 @@ impl Store for SqliteStore {
     }
 
     async fn unmet(&self, goal: GoalId) -> Result<Vec<Unmet>, StoreError> {
-        self.read_of(goal, move |connection| pool::unmet(connection, goal)).await
+        self.read_of(goal, move |connection| prerequisites::unmet(connection, goal)).await
     }
 
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {

@@ -2,7 +2,7 @@
 //!
 //! `handle` is what others hold; it turns each method of [`crate::Store`] into a job for the one `writer` thread
 //! or for the `readers`. The statements of a job are in `writes` and `reads`, with `text` between domain
-//! values and columns, `parts` for the rows of a state and `caches` for the tables that repeat part of it; `lists` reads the summaries, `ledger` has spend and accounts, `pool` who is next, `notices` and `replies` what a server is to deliver and has answered.
+//! values and columns, `parts` for the rows of a state and `caches` for the tables that repeat part of it; `lists` reads the summaries, `ledger` has spend and accounts, `pool` who is next, `placing` writes the places of goals for that and `prerequisites` what they wait for, `notices` and `replies` what a server is to deliver and has answered.
 //! `connection` opens files,
 //! `schema` brings them up to date and `upgrade` copies them before, `failure` puts SQLite's errors into our words.
 
@@ -15,7 +15,9 @@ mod ledger;
 mod lists;
 mod notices;
 mod parts;
+mod placing;
 mod pool;
+mod prerequisites;
 mod readers;
 mod reads;
 mod replies;

@@ -11,7 +11,7 @@ use super::lists::About;
 use super::notices::NoticeRow;
 use super::parts::{SplitState, Written};
 use super::text::{time_to_text, to_json};
-use super::{caches, ledger, pool, reads};
+use super::{caches, ledger, placing, reads};
 use crate::{Append, Lease, StoreError, WorkerName};
 
 /// A goal that is to be recorded, put into words before the writer's turn.
@@ -108,7 +108,7 @@ impl Creation {
         self.summary.insert(connection, &id, &self.row)?;
         insert_events(connection, &id, Seq(0), std::slice::from_ref(&self.event))?;
         caches::follow(connection, &id, state)?;
-        pool::add(connection, &self.goal, state)
+        placing::add(connection, &self.goal, state)
     }
 }
 
@@ -150,7 +150,7 @@ impl Transition {
         caches::follow(connection, &id, &self.split.state)?;
         ledger::follow(connection, &id, &self.split.state, before.as_deref(), &self.quarter)?;
         self.accounts.iter().try_for_each(|account| account.write(connection, &id))?;
-        pool::follow(connection, self.goal, &self.split.state, before.as_deref())?;
+        placing::follow(connection, self.goal, &self.split.state, before.as_deref())?;
         let at = time_to_text(self.at);
         self.notices.iter().try_for_each(|notice| notice.write(connection, &id, &at))?;
         let revision = write_position(connection, &id, last, &at)?;
@@ -348,7 +348,7 @@ pub(super) fn renew(connection: &Connection, lease: &Lease, until: Timestamp) ->
 pub(super) fn remove(connection: &Connection, lease: &Lease) -> Result<(), Failure> {
     must_be_newest(connection, lease.goal, lease.generation)?;
     let id = lease.goal.to_string();
-    pool::remove(connection, &id)?;
+    placing::remove(connection, &id)?;
     // The goal's own row last: the others refer to it.
     for statement in [
         "DELETE FROM events WHERE goal = ?1",

@@ -12,7 +12,7 @@ use towline_core::{
     Prerequisite, Scheduling,
 };
 
-use super::super::{ledger, notices, pool};
+use super::super::{ledger, notices, pool, prerequisites};
 use super::damage::DAMAGES;
 use super::earlier::copy_as_first_version;
 use super::ledger::undo_ninth_version;
@@ -42,7 +42,7 @@ fn no_question_of_a_pool_reads_all_goals() {
             "SEARCH pool USING INDEX pool_by_rank ((rank,goal)>(?,?))",
         ),
         (
-            pool::UNMET,
+            prerequisites::UNMET,
             vec![text("0193")],
             "SEARCH prerequisites USING INDEX sqlite_autoindex_prerequisites_1 (goal=?)",
         ),
