@@ -58,6 +58,27 @@ new file mode 100644
     ]);
   });
 
+  it('has a file that became a symlink once', () => {
+    const text = (target: string): string => `diff --git a/f b/f
+deleted file mode 100644
+--- a/f
++++ /dev/null
+@@ -1 +0,0 @@
+-x
+diff --git a/f b/f
+new file mode 120000
+--- /dev/null
++++ b/f
+@@ -0,0 +1 @@
++${target}
+\\ No newline at end of file
+`;
+    const files = parseDiff(text('a'));
+    expect(files).toMatchObject([{ path: 'f', change: 'changed', added: 1, removed: 1 }]);
+    expect(files[0]?.hunks.flatMap((hunk) => hunk.lines).map((line) => line.text)).toEqual(['x', 'a', 'No newline at end of file']);
+    expect(parseDiff(text('b'))[0]?.digest).not.toBe(files[0]?.digest);
+  });
+
   it('takes lines that look like headers for what they are', () => {
     const [file, other] = parseDiff(`diff --git a/x b/x
 --- a/x

@@ -29,18 +29,36 @@ export interface DiffFile {
 }
 
 export function parseDiff(text: string): DiffFile[] {
-  const files: DiffFile[] = [];
+  const files = new Map<string, DiffFile>();
+  const add = (file: DiffFile): void => {
+    const first = files.get(file.path);
+    files.set(file.path, first ? joined(first, file) : file);
+  };
   let reader: Reader | undefined;
   for (const line of text.split('\n')) {
     if (line.startsWith('diff --git ') && !reader?.isInHunk()) {
-      if (reader) files.push(reader.finish());
+      if (reader) add(reader.finish());
       reader = new Reader(line);
     } else {
       reader?.line(line);
     }
   }
-  if (reader) files.push(reader.finish());
-  return files;
+  if (reader) add(reader.finish());
+  return [...files.values()];
+}
+
+/** Git prints a file that became a symlink, or the other way around, as two: one that is deleted and one that is new. */
+function joined(one: DiffFile, other: DiffFile): DiffFile {
+  return {
+    path: one.path,
+    from: one.from ?? other.from,
+    change: 'changed',
+    binary: one.binary || other.binary,
+    hunks: [...one.hunks, ...other.hunks],
+    added: one.added + other.added,
+    removed: one.removed + other.removed,
+    digest: digest(`${one.digest} ${other.digest}`),
+  };
 }
 
 class Reader {

@@ -10,7 +10,7 @@ export type Content =
   | { kind: 'thought'; text: string }
   | { kind: 'tool'; tool: Tool }
   | { kind: 'told'; text: string }
-  | { kind: 'asked'; text: string }
+  | { kind: 'asked'; text: string; isPermission: boolean }
   | { kind: 'answered'; text: string; by: string }
   | { kind: 'check'; check: Check }
   | { kind: 'plan'; entries: { text: string; done: boolean }[] }
@@ -114,7 +114,7 @@ function agentContent(event: Envelope, before: Content | undefined): Content | u
     case 'plan':
       return { kind: 'plan', entries: list(given.entries).map(fields).map((one) => ({ text: text(one.text), done: one.done === true })) };
     case 'asked':
-      return { kind: 'asked', text: askedText(fields(given.about)) };
+      return { kind: 'asked', text: askedText(fields(given.about)), isPermission: fields(given.about).about === 'permission' };
     case 'progress': {
       const percent = number(given.percent);
       return { kind: 'note', text: `${percent === undefined ? '' : `${percent} %: `}${text(given.text)}`, tone: 'quiet' };

