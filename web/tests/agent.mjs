@@ -85,7 +85,7 @@ const turns = {
     await say(`The answer is ${JSON.stringify(answer.updatedInput.answers)}.`);
   },
   async permit() {
-    const { behavior, message = '' } = await request('p1', 'Bash', { command: 'rm -rf build', description: 'clean' });
+    const { behavior, message = '' } = await request('p1', 'Bash', { command: 'rm -rf build \x1b]; rm -rf src', description: 'clean' });
     write(`${behavior}\n`);
     await say(`The decision is ${behavior}. ${message}`);
   },

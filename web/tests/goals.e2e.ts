@@ -50,11 +50,22 @@ describe('a goal on the page', () => {
     await open('/');
     goals.asks = await createGoal(desk.page, 'asks', 'Ask for a colour');
     goals.permit = await createGoal(desk.page, 'permit', 'Ask for permission');
+    await desk.page.waitForFunction(() => document.title.startsWith('(2) '));
     goals.deny = await createGoal(desk.page, 'permit', 'Ask in vain');
     await desk.page.waitForFunction(() => document.title.startsWith('(3) '));
     const item = (title: string) => desk.page.locator('#inbox .item', { hasText: title });
     await item('Ask for a colour').getByRole('button', { name: 'blue' }).click();
-    await item('Ask for permission').getByRole('button', { name: 'Allow once' }).click();
+    await item('Ask for a colour').waitFor({ state: 'detached' });
+    expect(await item('Ask for permission').locator('.command').innerText()).toContain('rm -rf build ⟨U+001B⟩]; rm -rf src');
+    // What the second click of a double click would hit.
+    const allow = item('Ask for permission').getByRole('button', { name: 'Allow once' });
+    const box = await allow.boundingBox();
+    const hit = desk.page.evaluate(([x = 0, y = 0]) => new Promise((resolve) => {
+      const look = (): void => resolve(document.elementFromPoint(x, y)?.closest('button')?.textContent ?? 'no button');
+      new MutationObserver(look).observe(document.querySelector('#inbox ul') ?? document, { childList: true });
+    }), [(box?.x ?? 0) + 5, (box?.y ?? 0) + 5]);
+    await allow.click();
+    expect(await hit).toBe('no button');
     await item('Ask in vain').getByLabel('What the agent should do instead').fill('Keep the folder.');
     await item('Ask in vain').getByRole('button', { name: 'Deny' }).click();
     for (const id of [goals.asks, goals.permit, goals.deny]) await desk.page.locator(`[data-goal="${id}"]`, { hasText: 'done' }).waitFor();

@@ -95,4 +95,14 @@ describe('a hostile world', () => {
     expect(await desk.page.locator('main b, main img').count()).toBe(0);
     await send(desk.page, 'POST', `/goals/${id}/cancel`);
   });
+
+  it('reports a session that the server could not end', async () => {
+    await desk.context.setOffline(true);
+    await desk.page.keyboard.press('Control+k');
+    await desk.page.keyboard.type('sign out');
+    await desk.page.keyboard.press('Enter');
+    await desk.page.getByRole('alert').getByText('towline open --sign-out').waitFor();
+    await desk.context.setOffline(false);
+    desk.complaints.splice(0);
+  });
 });

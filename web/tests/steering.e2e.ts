@@ -38,6 +38,30 @@ describe('steering', () => {
     expect(await file.getByLabel('Reviewed').isChecked()).toBe(false);
   });
 
+  it('keeps the lines that a comment is written on while the file changes', async () => {
+    const file = desk.page.getByRole('region', { name: 'work.txt' });
+    await file.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
+    const line = await file.locator('.line .text').first().innerText();
+    await file.getByLabel(/^New comment/).fill('Why so slow?');
+    await file.getByText('The file has changed since you chose these lines.').waitFor();
+    await file.getByRole('button', { name: 'Add comment' }).click();
+    await file.getByText('On an earlier version of work.txt:1').waitFor();
+    const saved = await desk.page.evaluate((id) => localStorage.getItem(`towline.review.${id}`), goals.long);
+    expect(JSON.parse(saved ?? '').comments).toMatchObject([{ quote: [`+${line}`], text: 'Why so slow?' }]);
+  });
+
+  it('closes the dialogs of a goal when another one is opened', async () => {
+    const other = await createGoal(desk.page, 'works', 'Another goal');
+    await open(`/goal/${other}`);
+    await desk.page.getByRole('heading', { name: 'Another goal' }).waitFor();
+    await open(`/goal/${goals.long}`);
+    await desk.page.locator('main').getByRole('button', { name: 'Cancel…' }).click();
+    await desk.page.getByRole('dialog', { name: 'Cancel this goal?' }).getByText('Work for long').waitFor();
+    await desk.page.goBack();
+    await desk.page.getByRole('heading', { name: 'Another goal' }).waitFor();
+    expect(await desk.page.getByRole('dialog').count()).toBe(0);
+  });
+
   it('pauses, resumes and cancels', async () => {
     await open(`/goal/${goals.long}`);
     const main = desk.page.locator('main');

@@ -72,9 +72,31 @@ async function get<T>(path: string, query: Record<string, string | number | unde
   return (await response.json()) as T;
 }
 
+/** How long a request without a reply keeps its key. Later, the same request is meant to happen once more. */
+const KEY_LASTS = 120_000;
+
+/** Keys of requests whose reply was lost. A person who sends the same again wants it to happen once. */
+const keys = new Map<string, { key: string; since: number }>();
+
 /** A request that changes something. The key makes it safe to send it once more when the connection breaks. */
 async function post<T>(path: string, body?: unknown): Promise<T> {
-  const options: Options = { headers: { 'Idempotency-Key': randomKey() } };
+  const request = `${path} ${JSON.stringify(body)}`;
+  const known = keys.get(request);
+  const used = known !== undefined && Date.now() - known.since < KEY_LASTS ? known : { key: randomKey(), since: Date.now() };
+  keys.set(request, used);
+  try {
+    const reply = await postOnce<T>(path, body, used.key);
+    keys.delete(request);
+    return reply;
+  } catch (error) {
+    if (error instanceof ApiError && error.status !== 0) keys.delete(request);
+    throw error;
+  }
+}
+
+/** A request that can be repeated as it is: it does nothing the second time, or changes nothing at all. */
+async function postOnce<T>(path: string, body?: unknown, key = randomKey()): Promise<T> {
+  const options: Options = { headers: { 'Idempotency-Key': key } };
   if (body !== undefined) options.body = body;
   const response = await send('POST', path, options).catch(async (error: unknown) => {
     if (!(error instanceof ApiError) || error.status !== 0) throw error;
@@ -102,9 +124,9 @@ export const api = {
   events: (id: string, cursor: number, limit: number) => get<EventPage>(`${goalPath(id)}/events`, { cursor, limit }),
   answer: (id: string, text: string, question: number) => post<GoalReport>(`${goalPath(id)}/answer`, { text, question }),
   tell: (id: string, text: string) => post<GoalReport>(`${goalPath(id)}/tell`, { text }),
-  pause: (id: string) => post<GoalReport>(`${goalPath(id)}/pause`),
-  resume: (id: string) => post<GoalReport>(`${goalPath(id)}/resume`),
-  cancel: (id: string) => post<GoalReport>(`${goalPath(id)}/cancel`),
+  pause: (id: string) => postOnce<GoalReport>(`${goalPath(id)}/pause`),
+  resume: (id: string) => postOnce<GoalReport>(`${goalPath(id)}/resume`),
+  cancel: (id: string) => postOnce<GoalReport>(`${goalPath(id)}/cancel`),
   retry: (id: string, retry: NewRetry) => post<GoalReport>(`${goalPath(id)}/retry`, retry),
   diff: async (id: string): Promise<string> => (await send('GET', `${goalPath(id)}/diff`)).text(),
   /** A part of what an attempt printed. */
@@ -112,16 +134,17 @@ export const api = {
     const headers = { Range: `bytes=${raw.offset}-${raw.offset + raw.length - 1}` };
     return (await send('GET', `${goalPath(id)}/attempts/${attempt}/log`, { headers })).text();
   },
+  plan: (id: string, merge: NewMerge) => postOnce<MergeReport>(`${goalPath(id)}/merge`, merge),
   merge: (id: string, merge: NewMerge) => post<MergeReport>(`${goalPath(id)}/merge`, merge),
   questions: () => get<QuestionLine[]>('/questions'),
   projects: () => get<ProjectLine[]>('/projects'),
   queue: () => get<QueueReport>('/queue'),
   agents: () => get<AgentLine[]>('/agents'),
   accounts: () => get<AccountLine[]>('/accounts'),
-  openAccount: (name: string) => post<OpenedAccount>(`/accounts/${encodeURIComponent(name)}/open`),
+  openAccount: (name: string) => postOnce<OpenedAccount>(`/accounts/${encodeURIComponent(name)}/open`),
   cost: (by: string, since: string) => get<CostReport>('/cost', { by, since }),
-  signIn: (code: string) => post<{ session: string }>('/sign-in', { code }),
-  signOut: (session: string) => send('POST', '/sign-out', { headers: { Authorization: `Bearer ${session}` } }).catch(() => undefined),
+  signIn: (code: string) => postOnce<{ session: string }>('/sign-in', { code }),
+  signOut: (session: string) => send('POST', '/sign-out', { headers: { Authorization: `Bearer ${session}` } }),
 };
 
 /** The tag of a goal holds the place of the newest entry of its log. Without it, the log is read from its beginning. */

@@ -38,17 +38,20 @@ export class LogRange {
     this.#following = following;
   }
 
-  /** Adds a page that was read after the last entry. */
-  append(page: readonly Envelope[], reachesEnd: boolean): void {
+  /** Adds a page that was read after an entry. Returns whether it fits: the range may be in another part of the log by now. */
+  append(page: readonly Envelope[], reachesEnd: boolean, after: number): boolean {
     const last = this.last;
+    if (after > last || after < this.first - 1) return false;
     this.#events = this.#events.concat(inOrder(page).filter((event) => event.seq > last));
     this.#following = reachesEnd;
     if (this.#events.length > MOST) this.#events = this.#events.slice(-MOST);
+    return true;
   }
 
-  /** Adds a page that was read before the first entry. */
-  prepend(page: readonly Envelope[]): void {
+  /** Adds the page before an entry, unless another one is the first by now. */
+  prepend(page: readonly Envelope[], before: number): void {
     const first = this.first;
+    if (before !== first) return;
     this.#events = inOrder(page)
       .filter((event) => event.seq < first)
       .concat(this.#events);

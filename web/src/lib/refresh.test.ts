@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { ApiError } from './client';
 import { Refresh } from './refresh';
 
 beforeEach(() => {
@@ -36,7 +37,7 @@ describe('reading again', () => {
   it('survives a failure, and ends when nobody needs it', async () => {
     const read = vi.fn(() => Promise.reject(new Error('no')));
     const refresh = new Refresh(read);
-    await refresh.now();
+    await expect(refresh.now()).rejects.toThrow('no');
     refresh.within(10);
     await vi.advanceTimersByTimeAsync(10);
     expect(read).toHaveBeenCalledTimes(2);
@@ -45,5 +46,23 @@ describe('reading again', () => {
     await vi.advanceTimersByTimeAsync(100);
     await refresh.now();
     expect(read).toHaveBeenCalledTimes(2);
+  });
+
+  it('fails for everybody who waits for it, and happens again when the server could not reply', async () => {
+    let failure: Error | undefined = new ApiError('busy', 503, undefined);
+    const read = vi.fn(() => (failure ? Promise.reject(failure) : Promise.resolve()));
+    const refresh = new Refresh(read);
+    const both = [refresh.now(), refresh.now()];
+    expect((await Promise.allSettled(both)).map((one) => one.status)).toEqual(['rejected', 'rejected']);
+    expect(read).toHaveBeenCalledTimes(1);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(read).toHaveBeenCalledTimes(2);
+    failure = undefined;
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(read).toHaveBeenCalledTimes(3);
+    failure = new ApiError('no server', 0, undefined);
+    await expect(refresh.now()).rejects.toThrow('no server');
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(read).toHaveBeenCalledTimes(4);
   });
 });

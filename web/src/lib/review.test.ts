@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseDiff, type DiffFile } from './diff';
-import { commentOn, followUpPrompt, lineOfComment, messageOfComments, validTicks, type Comment } from './review';
+import { commentOn, followUpPrompt, lineOfComment, messageOfComments, validTicks, withoutSent, type Comment } from './review';
 
 const TEXT = `diff --git a/a.py b/a.py
 --- a/a.py
@@ -52,6 +52,13 @@ describe('comments on a diff', () => {
     const comment = on(file, 2, 2);
     expect(lineOfComment(file, comment)).toBe(2);
     expect(lineOfComment(read(TEXT.replace('+2\n', '+two!\n')), comment)).toBeUndefined();
+  });
+
+  it('stay when they were written or changed while others were sent', () => {
+    const file = read(TEXT);
+    const [first, second, third] = [on(file, 1, 1), on(file, 2, 2), on(file, 3, 3)];
+    const changed = { ...second, text: 'changed' };
+    expect(withoutSent([first, changed, third], [first, second])).toEqual([changed, third]);
   });
 
   it('leave a tick only on files that have not changed', () => {

@@ -76,6 +76,11 @@ export function followUpPrompt(draft: string, comments: readonly Comment[], id: 
   return `${draft.trimEnd()}\n\n${messageOfComments(comments, `More comments on the change of ${id}:`)}`;
 }
 
+/** The comments that are left after some were sent: others may have been written or changed meanwhile. */
+export function withoutSent(comments: readonly Comment[], sent: readonly Comment[]): Comment[] {
+  return comments.filter((one) => !sent.includes(one));
+}
+
 /** Ticks of files that are still as they were when they were ticked. */
 export function validTicks(files: readonly DiffFile[], ticks: Readonly<Record<string, string>>): Set<string> {
   return new Set(files.filter((file) => ticks[file.path] === file.digest).map((file) => file.path));

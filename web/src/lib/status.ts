@@ -47,7 +47,7 @@ export const GROUPS: readonly { group: Group; title: string }[] = [
   { group: 'ended', title: 'Ended' },
 ];
 
-/** A phase that this page does not know is shown by its name, and as nothing that is fine. */
+/** An unknown phase is shown by name, as an error. */
 export function statusOf(goal: { phase: string }): Status {
   return STATUSES[goal.phase] ?? { label: goal.phase, tone: 'bad', group: 'waiting' };
 }

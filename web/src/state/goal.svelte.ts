@@ -32,6 +32,8 @@ export class GoalState {
   #range = new LogRange();
   #last = 0;
   #loading = false;
+  /** Counts jumps to the end or the start, so that the last one wins. */
+  #jumps = 0;
   #report = new Refresh(() => this.#readReport());
   #shown = new Refresh(async () => this.#show());
   #stop: (() => void) | undefined;
@@ -91,14 +93,18 @@ export class GoalState {
 
   /** Shows the end of the log, and follows it. */
   async toEnd(): Promise<void> {
+    const jump = ++this.#jumps;
     const page = await api.events(this.id, Math.max(0, this.#last - PAGE), CATCH_UP);
+    if (jump !== this.#jumps) return;
     this.#range.reset(envelopes(page), page.events.length < CATCH_UP);
     if (!this.#range.following) await this.#catchUp();
     this.#show();
   }
 
   async toStart(): Promise<void> {
+    const jump = ++this.#jumps;
     const page = await api.events(this.id, 0, PAGE);
+    if (jump !== this.#jumps) return;
     this.#range.reset(envelopes(page), page.events.length < PAGE);
     this.#show();
   }
@@ -108,15 +114,16 @@ export class GoalState {
     await this.#once(async () => {
       if (first <= 1) return;
       const from = Math.max(0, first - 1 - PAGE);
-      this.#range.prepend(envelopes(await api.events(this.id, from, first - 1 - from)));
+      this.#range.prepend(envelopes(await api.events(this.id, from, first - 1 - from)), first);
     });
   }
 
   async newer(): Promise<void> {
     await this.#once(async () => {
       if (this.#range.following || this.#range.last === 0) return;
-      const page = await api.events(this.id, this.#range.last, PAGE);
-      this.#range.append(envelopes(page), page.events.length < PAGE);
+      const { last } = this.#range;
+      const page = await api.events(this.id, last, PAGE);
+      this.#range.append(envelopes(page), page.events.length < PAGE, last);
     });
   }
 
@@ -142,10 +149,10 @@ export class GoalState {
 
   async #catchUp(): Promise<void> {
     for (;;) {
-      const page = await api.events(this.id, this.#range.last, CATCH_UP);
+      const { last } = this.#range;
+      const page = await api.events(this.id, last, CATCH_UP);
       const reachesEnd = page.events.length < CATCH_UP;
-      this.#range.append(envelopes(page), reachesEnd);
-      if (reachesEnd) break;
+      if (!this.#range.append(envelopes(page), reachesEnd, last) || reachesEnd) break;
     }
     this.#show();
   }

@@ -3,6 +3,7 @@
 import { api, messageOf } from '../lib/client';
 import { readEnvelope, text, type Envelope } from '../lib/envelope';
 import { Feed, browserSurroundings, type FeedState } from '../lib/feed';
+import { readAgain, readEach } from '../lib/reads';
 import { Refresh } from '../lib/refresh';
 import { ACTIVE } from '../lib/status';
 import { oneLine } from '../lib/text';
@@ -98,7 +99,7 @@ class Pool {
     this.questions = this.questions.filter((one) => one.goal !== question.goal || one.id !== question.id);
   }
 
-  /** Shows what every goal has that is held, from the queue. */
+  /** Why a goal is held, from the queue. */
   holdOf(id: string): QueueReport['waiting'][number]['hold'] {
     return this.queue?.waiting.find((line) => line.id === id)?.hold;
   }
@@ -117,18 +118,21 @@ class Pool {
 
   async #readAll(): Promise<void> {
     try {
-      const rest = Promise.all([this.#queue.now(), this.#questions.now(), this.#accounts.now(), this.#projects.now(), this.#today.now()]);
-      const [ended, active] = await Promise.all([api.goals({ phase: ENDED, limit: ENDED_PAGE }), this.#readActive()]);
-      this.endedCursor = ended.cursor ?? undefined;
-      // A goal may have moved from one list to the other in between.
-      const lines = [...active, ...ended.goals].sort((a, b) => a.updated_at.localeCompare(b.updated_at));
-      this.goals = new Map(lines.map((line) => [line.id, line]));
-      await rest;
+      await Promise.all([
+        this.#readGoals(), this.#queue.now(), this.#questions.now(), this.#accounts.now(), this.#projects.now(), this.#today.now(),
+      ]);
       this.loaded = true;
       this.problem = '';
     } catch (error) {
       this.problem = messageOf(error);
+      throw error;
     }
+  }
+
+  async #readGoals(): Promise<void> {
+    const [ended, active] = await Promise.all([api.goals({ phase: ENDED, limit: ENDED_PAGE }), this.#readActive()]);
+    this.endedCursor = ended.cursor ?? undefined;
+    this.goals = readAgain(this.goals, [...active, ...ended.goals]);
   }
 
   async #readActive(): Promise<GoalLine[]> {
@@ -144,16 +148,21 @@ class Pool {
   }
 
   async #readDirty(): Promise<void> {
-    const ids = [...this.#dirty];
+    let ids = [...this.#dirty];
     this.#dirty.clear();
-    // Many are read with one list. Those that have ended are missing in it.
-    const active = ids.length > 8 ? await this.#readActive() : [];
-    this.#put(active);
-    const listed = new Set(active.map((goal) => goal.id));
-    const left = ids.filter((id) => !listed.has(id));
-    const reports = await Promise.allSettled(left.map((id) => api.goal(id)));
-    const found = reports.flatMap((one) => (one.status === 'fulfilled' ? [one.value.report] : []));
-    this.#put(found.map(({ attempts, ...rest }) => ({ ...rest, attempts: attempts.length })));
+    try {
+      // Many are read with one list. Those that have ended are missing in it.
+      const active = ids.length > 8 ? await this.#readActive() : [];
+      this.#put(active);
+      const listed = new Set(active.map((goal) => goal.id));
+      const { found, left, failure } = await readEach(ids.filter((id) => !listed.has(id)), async (id) => (await api.goal(id)).report);
+      this.#put(found.map(({ attempts, ...rest }) => ({ ...rest, attempts: attempts.length })));
+      ids = left;
+      if (failure !== undefined) throw failure;
+    } catch (error) {
+      for (const id of ids) this.#dirty.add(id);
+      throw error;
+    }
   }
 
   #put(lines: readonly GoalLine[]): void {

@@ -31,7 +31,16 @@ class Session {
     const session = this.value;
     // Nothing more is sent with the session while the server ends it.
     this.end('You are signed out.');
-    if (session !== undefined) await api.signOut(session);
+    if (session === undefined) return;
+    try {
+      await api.signOut(session);
+    } catch (error) {
+      // It has ended before.
+      if (error instanceof ApiError && error.status === 401) return;
+      if (this.value === undefined) {
+        this.reason = 'This browser has forgotten the session, but the server could not end it. Run `towline open --sign-out` to end all sessions.';
+      }
+    }
   }
 
   /** Uses the code of a sign-in link, which leaves the address bar and the history at once. */

@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest';
+import { ApiError } from './client';
+import { readAgain, readEach } from './reads';
+
+const line = (id: string, updated_at: string, phase = 'running') => ({ id, updated_at, phase });
+const known = (...lines: ReturnType<typeof line>[]) => new Map(lines.map((one) => [one.id, one]));
+
+describe('lists of goals', () => {
+  it('do not replace what was read while they were', () => {
+    const goals = readAgain(known(line('a', '3', 'done'), line('new', '3')), [line('a', '2'), line('b', '1')]);
+    expect(goals.get('a')?.phase).toBe('done');
+    expect([...goals.keys()].sort()).toEqual(['a', 'b', 'new']);
+  });
+
+  it('have the newer one of two lines, and drop goals that are in none', () => {
+    const goals = readAgain(known(line('gone', '1')), [line('a', '2', 'done'), line('a', '1')]);
+    expect([...goals.values()]).toEqual([line('a', '2', 'done')]);
+  });
+});
+
+describe('reading goals', () => {
+  it('remembers those that could not be read, and forgets those that do not exist', async () => {
+    const replies: Record<string, number> = { busy: 503, missing: 404 };
+    const { found, left, failure } = await readEach(['a', 'busy', 'missing'], async (id) => {
+      const status = replies[id];
+      if (status !== undefined) throw new ApiError('no', status, undefined);
+      return id;
+    });
+    expect([found, left]).toEqual([['a'], ['busy']]);
+    expect(failure).toMatchObject({ status: 503 });
+  });
+});

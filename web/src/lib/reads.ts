@@ -1,0 +1,37 @@
+/** Reads of many goals, which events may overtake and which may fail in part. */
+
+import { ApiError } from './client';
+
+interface Line {
+  id: string;
+  updated_at: string;
+}
+
+/** The goals of lists that were just read. A line that is newer than them was read meanwhile, and stays. */
+export function readAgain<T extends Line>(known: ReadonlyMap<string, T>, listed: readonly T[]): Map<string, T> {
+  // A goal may have moved from one list to the other in between.
+  const sorted = [...listed].sort((a, b) => a.updated_at.localeCompare(b.updated_at));
+  const newest = sorted.at(-1)?.updated_at ?? '';
+  const goals = new Map(sorted.map((line) => [line.id, line]));
+  for (const line of known.values()) {
+    if (line.updated_at > (goals.get(line.id)?.updated_at ?? newest)) goals.set(line.id, line);
+  }
+  return goals;
+}
+
+/** Reads each of them. `left` are those that could not be read, except goals that do not exist. */
+export async function readEach<T>(ids: readonly string[], read: (id: string) => Promise<T>): Promise<{ found: T[]; left: string[]; failure: unknown }> {
+  const found: T[] = [];
+  const left: string[] = [];
+  let failure: unknown;
+  await Promise.all(ids.map(async (id) => {
+    try {
+      found.push(await read(id));
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return;
+      left.push(id);
+      failure ??= error;
+    }
+  }));
+  return { found, left, failure };
+}
