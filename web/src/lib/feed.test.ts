@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Feed, type FeedState, type Surroundings } from './feed';
 import type { ServerEvent } from './sse';
 
@@ -8,11 +8,13 @@ const event = (id: number): ServerEvent => ({ name: 'event', id: String(id), dat
 class World {
   opened: { last: string | undefined; push(event: ServerEvent): void; end(): void }[] = [];
   #tabs: { onmessage: ((message: MessageEvent) => void) | null; open: boolean }[] = [];
+  /** Whether tabs in the background are suspended, so that they hear nothing. */
+  suspended = false;
   #queue: (() => void)[] = [];
   #locked = false;
 
-  tab(): { seen: string[]; states: FeedState[]; resyncs: number; feed: Feed } {
-    const tab = { seen: [] as string[], states: [] as FeedState[], resyncs: 0 };
+  tab(): { seen: string[]; states: FeedState[]; resyncs: number; feed: Feed; show(): void } {
+    const tab = { seen: [] as string[], states: [] as FeedState[], resyncs: 0, show: () => undefined as void };
     const self = { onmessage: null as ((message: MessageEvent) => void) | null, open: true };
     this.#tabs.push(self);
     const world = this;
@@ -22,12 +24,13 @@ class World {
         get onmessage() { return self.onmessage; },
         set onmessage(given) { self.onmessage = given as typeof self.onmessage; },
         postMessage: (data: unknown) => {
-          for (const other of world.#tabs) if (other !== self && other.open) other.onmessage?.({ data } as MessageEvent);
+          for (const other of world.#tabs) if (other !== self && other.open && !world.suspended) other.onmessage?.({ data } as MessageEvent);
         },
         close: () => { self.open = false; },
       },
       lead: (run, signal) => world.#lead(run, signal),
       wait: () => Promise.resolve(),
+      onShown: (shown) => { tab.show = shown; },
     };
     const feed = new Feed(surroundings, {
       event: (data) => tab.seen.push(data),
@@ -74,6 +77,27 @@ describe('the events of all goals', () => {
     await settle();
     expect(world.opened.length).toBe(1);
     expect([one.seen, two.seen]).toEqual([['1', '2'], ['1', '2']]);
+    one.feed.stop();
+    two.feed.stop();
+  });
+
+  it('are not claimed to come when the tab that reads them is suspended', async () => {
+    const world = new World();
+    const [one, two] = [world.tab(), world.tab()];
+    await settle();
+    vi.useFakeTimers();
+    two.show();
+    vi.advanceTimersByTime(10_000);
+    expect(two.states).toEqual(['open']);
+    world.suspended = true;
+    two.show();
+    one.show();
+    vi.advanceTimersByTime(10_000);
+    expect([one.states, two.states]).toEqual([['open'], ['open', 'lost']]);
+    world.suspended = false;
+    two.show();
+    expect([two.states.at(-1), two.resyncs]).toEqual(['open', 1]);
+    vi.useRealTimers();
     one.feed.stop();
     two.feed.stop();
   });

@@ -23,6 +23,8 @@ export interface Surroundings {
   /** Runs the function while no other tab does; resolves when it has returned. */
   lead(run: () => Promise<void>, signal: AbortSignal): Promise<void>;
   wait(milliseconds: number, signal: AbortSignal): Promise<void>;
+  /** Calls back whenever somebody looks at the tab again. */
+  onShown(shown: () => void, signal: AbortSignal): void;
 }
 
 type Message =
@@ -33,11 +35,15 @@ type Message =
 
 const LONGEST_WAIT = 10_000;
 
+/** How long the tab that reads the stream may take to reply. Browsers suspend tabs in the background. */
+const LONGEST_REPLY = 2_000;
+
 export class Feed {
   #last: number | undefined;
   #state: FeedState = 'connecting';
   #leads = false;
   #wasOpen = false;
+  #reply: ReturnType<typeof setTimeout> | undefined;
   readonly #stop = new AbortController();
   readonly #with: Surroundings;
   readonly #listener: Listener;
@@ -47,10 +53,20 @@ export class Feed {
     this.#listener = listener;
     surroundings.channel.onmessage = (message: MessageEvent): void => this.#hear(message.data as Message);
     this.#post({ kind: 'hello' });
+    surroundings.onShown(() => this.#ask(), this.#stop.signal);
     void surroundings.lead(() => this.#lead(), this.#stop.signal).catch(() => undefined);
   }
 
+  /** Asks the tab that reads the stream whether it still does. */
+  #ask(): void {
+    if (this.#leads) return;
+    clearTimeout(this.#reply);
+    this.#reply = setTimeout(() => { if (!this.#leads) this.#set('lost'); }, LONGEST_REPLY);
+    this.#post({ kind: 'hello' });
+  }
+
   stop(): void {
+    clearTimeout(this.#reply);
     this.#stop.abort();
     this.#with.channel.close();
   }
@@ -94,8 +110,10 @@ export class Feed {
   #hear(message: Message): void {
     if (message.kind === 'event') this.#take(message.id, message.data);
     else if (message.kind === 'resync') this.#listener.resync();
-    else if (message.kind === 'state') this.#set(message.state);
-    else if (this.#leads) this.#post({ kind: 'state', state: this.#state });
+    else if (message.kind === 'state') {
+      clearTimeout(this.#reply);
+      this.#set(message.state);
+    } else if (this.#leads) this.#post({ kind: 'state', state: this.#state });
   }
 
   /** Every event counts once, whichever tab read it. */
@@ -196,5 +214,6 @@ export function browserSurroundings(): Surroundings {
     channel: locks === undefined ? alone : new BroadcastChannel('towline-events'),
     lead: (run, signal) => (locks === undefined ? run() : locks.request('towline-events', { signal }, run).then(() => undefined)),
     wait: waitOrWake,
+    onShown: (shown, signal) => document.addEventListener('visibilitychange', () => { if (!document.hidden) shown(); }, { signal }),
   };
 }
