@@ -40,6 +40,8 @@ describe('steering', () => {
 
   it('keeps the lines that a comment is written on while the file changes', async () => {
     const file = desk.page.getByRole('region', { name: 'work.txt' });
+    // The tick has folded it.
+    await file.getByRole('button', { name: 'work.txt' }).click();
     await file.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
     const line = await file.locator('.line .text').first().innerText();
     await file.getByLabel(/^New comment/).fill('Why so slow?');
