@@ -33,7 +33,9 @@ pub(crate) enum Failure {
     Lost(String),
     /// The server does not accept the token.
     Unauthorized,
-    /// The server refused the request.
+    /// The server does not have it.
+    Missing(String),
+    /// The server refused the request, or its reply cannot be read.
     Refused(String),
 }
 
@@ -41,7 +43,7 @@ impl Failure {
     /// What a person reads.
     pub(crate) fn text(&self) -> String {
         match self {
-            Self::Lost(why) | Self::Refused(why) => why.clone(),
+            Self::Lost(why) | Self::Missing(why) | Self::Refused(why) => why.clone(),
             Self::Unauthorized => "the server refuses the operator's token".to_owned(),
         }
     }
@@ -121,15 +123,20 @@ async fn send(request: RequestBuilder) -> Result<Response, Failure> {
     let reply = request.send().await.map_err(|error| Failure::Lost(causes(&error)))?;
     match reply.status() {
         status if status.is_success() => Ok(reply),
-        StatusCode::UNAUTHORIZED => Err(Failure::Unauthorized),
-        status => {
-            let bytes = reply.bytes().await.unwrap_or_default();
-            Err(Failure::Refused(match serde_json::from_slice::<Problem>(&bytes) {
-                Ok(Problem { detail, hint: Some(hint), .. }) => format!("{detail}; {hint}"),
-                Ok(Problem { detail, .. }) => detail,
-                Err(_) => format!("the server replied with {status}"),
-            }))
-        }
+        status => Err(refusal(status, &reply.bytes().await.unwrap_or_default())),
+    }
+}
+
+fn refusal(status: StatusCode, body: &[u8]) -> Failure {
+    let why = match serde_json::from_slice::<Problem>(body) {
+        Ok(Problem { detail, hint: Some(hint), .. }) => format!("{detail}; {hint}"),
+        Ok(Problem { detail, .. }) => detail,
+        Err(_) => format!("the server replied with {status}"),
+    };
+    match status {
+        StatusCode::UNAUTHORIZED => Failure::Unauthorized,
+        StatusCode::NOT_FOUND => Failure::Missing(why),
+        _ => Failure::Refused(why),
     }
 }
 
@@ -146,4 +153,23 @@ fn causes(error: &reqwest::Error) -> String {
         cause = source;
     }
     format!("the server does not answer: {cause}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_server_does_not_have_is_missing() {
+        for (status, wanted) in [
+            (StatusCode::NOT_FOUND, Failure::Missing("the server replied with 404 Not Found".to_owned())),
+            (StatusCode::UNAUTHORIZED, Failure::Unauthorized),
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                Failure::Refused("the server replied with 503 Service Unavailable".to_owned()),
+            ),
+        ] {
+            assert_eq!(refusal(status, b""), wanted);
+        }
+    }
 }

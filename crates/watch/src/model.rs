@@ -183,7 +183,9 @@ pub(crate) struct Model {
     /// Where lists go on that were not read to their end.
     cursors: BTreeMap<List, String>,
     loading: BTreeSet<List>,
-    /// Whether the lists were read once.
+    /// Whether open questions were read once.
+    has_questions: bool,
+    /// Whether all that can need a person was read once.
     pub(crate) is_loaded: bool,
     pub(crate) selected: Option<String>,
     /// The place of the selected line, for when it goes away.
@@ -221,6 +223,7 @@ impl Model {
             doing: BTreeMap::new(),
             cursors: BTreeMap::new(),
             loading: BTreeSet::new(),
+            has_questions: false,
             is_loaded: false,
             selected: None,
             selected_at: 0,
@@ -283,22 +286,22 @@ impl Model {
     fn take_reply(&mut self, reply: Reply, now: Timestamp) {
         match reply {
             Reply::Goals(list, page) => self.take_goals(list, page, now),
-            Reply::Goal(id, reply) => self.take_goal(&id, reply),
+            Reply::Goal(id, reply) => self.take_goal(&id, reply, now),
             Reply::Questions(reply) => {
                 self.stale.questions.landed();
-                if let Some(questions) = self.take_or_warn(reply) {
+                if let Some(questions) = self.take_or_retry(reply, Request::Questions, now) {
                     self.take_questions(questions);
                 }
             }
             Reply::Queue(reply) => {
                 self.stale.queue.landed();
-                if let Some(queue) = self.take_or_warn(reply) {
+                if let Some(queue) = self.take_or_retry(reply, Request::Queue, now) {
                     self.take_queue(*queue);
                 }
             }
             Reply::Today(reply) => {
                 self.stale.today.landed();
-                if let Some(cost) = self.take_or_warn(reply) {
+                if let Some(cost) = self.take_or_retry(reply, Request::Today, now) {
                     self.today = dollars(&cost.total);
                 }
             }
@@ -326,6 +329,8 @@ impl Model {
         });
         self.asking = questions.iter().map(|line| line.goal.clone()).collect();
         self.questions = questions;
+        self.has_questions = true;
+        self.note_loaded();
     }
 
     /// What was read; a lost connection is shown by the stream of events.

@@ -14,6 +14,8 @@ use crate::feed::FeedNews;
 /// How long events are collected before what they changed is read.
 const PAUSE: SignedDuration = SignedDuration::from_millis(150);
 const GROWING_PAUSE: SignedDuration = SignedDuration::from_secs(4);
+/// How long until what could not be read is read again.
+const RETRY_PAUSE: SignedDuration = SignedDuration::from_secs(5);
 /// How many goals are read at the same time.
 const AT_ONCE: usize = 16;
 /// How many goals stay in memory, beyond those that somebody scrolls to.
@@ -59,6 +61,9 @@ pub(super) struct Stale {
     /// Goals whose cost grows; that may take a moment.
     growing: BTreeSet<String>,
     growing_due: Option<Timestamp>,
+    /// What could not be read.
+    failed: Vec<Request>,
+    failed_due: Option<Timestamp>,
 }
 
 impl Stale {
@@ -87,6 +92,15 @@ impl Stale {
         }
     }
 
+    /// Returns what could not be read and is to be read again now.
+    fn take_failed(&mut self, now: Timestamp) -> Vec<Request> {
+        if self.failed_due.is_none_or(|due| due > now) {
+            return Vec::new();
+        }
+        self.failed_due = None;
+        std::mem::take(&mut self.failed)
+    }
+
     /// A goal has to be read again.
     pub(super) fn spoil_goal(&mut self, id: &str, now: Timestamp) {
         self.goals.insert(id.to_owned());
@@ -99,7 +113,7 @@ impl Model {
     pub(crate) fn due(&self, now: Timestamp) -> Option<Timestamp> {
         let next_second = now.saturating_add(SignedDuration::from_secs(1)).unwrap_or(now);
         let counts = self.shows_countdown().then_some(next_second);
-        [self.stale.due, self.stale.growing_due, counts].into_iter().flatten().min()
+        [self.stale.due, self.stale.growing_due, self.stale.failed_due, counts].into_iter().flatten().min()
     }
 
     /// Whether something on the screen changes with time.
@@ -158,6 +172,15 @@ impl Model {
     /// Reads what is stale.
     pub(super) fn refresh(&mut self, now: Timestamp) {
         self.stale.take_grown(now);
+        for request in self.stale.take_failed(now) {
+            match request {
+                Request::Questions => self.stale.questions.spoil(),
+                Request::Queue => self.stale.queue.spoil(),
+                Request::Today => self.stale.today.spoil(),
+                Request::Goal(id) => _ = self.stale.goals.insert(id),
+                request => self.want(request),
+            }
+        }
         if self.stale.due.is_some_and(|due| due > now) {
             return;
         }
@@ -208,15 +231,45 @@ impl Model {
     }
 
     pub(super) fn take_goals(&mut self, list: List, page: Result<GoalPage, Failure>, now: Timestamp) {
+        let again = Request::Goals(list, self.cursors.get(&list).cloned());
+        let Some(GoalPage { goals, cursor }) = self.take_or_retry(page, again, now) else { return };
         self.loading.remove(&list);
-        let Some(GoalPage { goals, cursor }) = self.take_or_warn(page) else { return };
         match cursor {
             Some(cursor) => self.cursors.insert(list, cursor),
             None => self.cursors.remove(&list),
         };
         goals.into_iter().for_each(|line| self.put(line.into()));
-        self.is_loaded |= self.loading.is_empty();
+        // The oldest goals may need a person, so all that have not ended are read at once.
+        if list == List::Active {
+            self.read_on(list);
+        }
+        self.note_loaded();
         self.drop_old_rows(now);
+    }
+
+    /// Before all of this is read, nobody knows how many goals need a person.
+    pub(super) fn note_loaded(&mut self) {
+        self.is_loaded |= self.loading.is_empty() && self.has_questions;
+    }
+
+    /// What was read. What could not be read is read again later; after a lost connection, everything is.
+    pub(super) fn take_or_retry<T>(
+        &mut self,
+        reply: Result<T, Failure>,
+        request: Request,
+        now: Timestamp,
+    ) -> Option<T> {
+        if reply.is_err() {
+            self.retry(request, now);
+        }
+        self.take_or_warn(reply)
+    }
+
+    fn retry(&mut self, request: Request, now: Timestamp) {
+        if self.connection == Connection::Open {
+            self.stale.failed.push(request);
+            self.stale.failed_due.get_or_insert(now.saturating_add(RETRY_PAUSE).unwrap_or(now));
+        }
     }
 
     /// Takes over what was read of a goal, unless something newer is known.
@@ -226,14 +279,20 @@ impl Model {
         }
     }
 
-    pub(super) fn take_goal(&mut self, id: &str, reply: Result<Box<(GoalReport, u64)>, Failure>) {
+    pub(super) fn take_goal(
+        &mut self,
+        id: &str,
+        reply: Result<Box<(GoalReport, u64)>, Failure>,
+        now: Timestamp,
+    ) {
         self.stale.under_way.remove(id);
         match reply {
             Ok(read) => self.take_report(&read.0, Some(read.1)),
             Err(failure) => {
-                // One that was removed is gone from the list, too.
-                if matches!(failure, Failure::Refused(_)) {
+                if matches!(failure, Failure::Missing(_)) {
                     self.rows.remove(id);
+                } else {
+                    self.retry(Request::Goal(id.to_owned()), now);
                 }
                 if self.open.as_ref().is_some_and(|open| open.id == id) {
                     self.warn(&failure.text());

@@ -278,7 +278,7 @@ fn the_chosen_goal_stays_chosen_and_its_neighbour_follows_when_it_goes() {
     let other = report(3, "done", "x", &json!({}));
     model.take(Input::Reply(Reply::Goal(id(3), Ok(Box::new((other, 1))))), at(0));
     assert_eq!(model.selected, Some(id(2)));
-    let gone = Failure::Refused("no goal has this id".to_owned());
+    let gone = Failure::Missing("no goal has this id".to_owned());
     model.take(Input::Reply(Reply::Goal(id(2), Err(gone))), at(0));
     assert_eq!(model.selected, Some(id(1)));
     press(&mut model, "/nothing has this");
@@ -294,4 +294,55 @@ fn a_countdown_wakes_the_dashboard_and_nothing_else_does() {
     assert_eq!(model(&[limited], Vec::new()).due(at(0)), Some(at(1)));
     let asks = model(&[line(1, "blocked", "x", &json!({}))], vec![permission(1)]);
     assert_eq!(asks.due(at(0)), Some(at(1)));
+}
+
+#[test]
+fn all_goals_that_have_not_ended_are_read_before_any_number_is_shown() {
+    let mut model = Model::new("n".to_owned());
+    model.take(Input::Pool(FeedNews::Opened), at(0));
+    model.requests();
+    let goals =
+        |number, phase| vec![serde_json::from_value(line(number, phase, "x", &json!({}))).expect("a goal")];
+    let page = GoalPage { goals: goals(1, "queued"), cursor: Some("c".to_owned()) };
+    model.take(Input::Reply(Reply::Questions(Ok(Vec::new()))), at(0));
+    model.take(
+        Input::Reply(Reply::Goals(List::Ended, Ok(GoalPage { goals: Vec::new(), cursor: None }))),
+        at(0),
+    );
+    model.take(Input::Reply(Reply::Goals(List::Active, Ok(page))), at(0));
+    assert_eq!(model.requests(), [Request::Goals(List::Active, Some("c".to_owned()))]);
+    assert!(!model.is_loaded, "the rest may have a goal that needs a person");
+    let page = GoalPage { goals: goals(2, "escalated"), cursor: None };
+    model.take(Input::Reply(Reply::Goals(List::Active, Ok(page))), at(0));
+    assert_eq!((model.is_loaded, model.needs(at(0))), (true, 1));
+}
+
+#[test]
+fn what_could_not_be_read_stays_and_is_read_again_later() {
+    let mut model = model(&[line(1, "escalated", "x", &json!({}))], Vec::new());
+    let busy = || Failure::Refused("the server replied with 503".to_owned());
+    model.take(Input::Reply(Reply::Goal(id(1), Err(busy()))), at(0));
+    model.take(Input::Reply(Reply::Questions(Err(busy()))), at(0));
+    model.take(Input::Reply(Reply::Goals(List::Active, Err(busy()))), at(0));
+    assert_eq!((model.requests(), model.needs(at(0))), (Vec::new(), 1));
+    let due = model.due(at(1)).filter(|due| *due > at(1)).expect("not at once");
+    model.take(Input::Due, due);
+    let wanted = [Request::Goals(List::Active, None), Request::Questions, Request::Goal(id(1))];
+    assert_eq!(model.requests(), wanted);
+    model
+        .take(Input::Reply(Reply::Goal(id(1), Err(Failure::Missing("no goal has this id".to_owned())))), due);
+    assert_eq!(model.needs(due), 0, "a goal that was removed is gone from the list");
+}
+
+#[test]
+fn nothing_is_known_to_need_nobody_before_the_questions_are_read() {
+    let mut model = Model::new("n".to_owned());
+    model.take(Input::Pool(FeedNews::Opened), at(0));
+    for list in [List::Active, List::Ended] {
+        model.take(Input::Reply(Reply::Goals(list, Ok(GoalPage { goals: Vec::new(), cursor: None }))), at(0));
+    }
+    model.take(Input::Reply(Reply::Questions(Err(Failure::Refused("503".to_owned())))), at(0));
+    assert!(!model.is_loaded);
+    model.take(Input::Reply(Reply::Questions(Ok(Vec::new()))), at(0));
+    assert!(model.is_loaded);
 }
