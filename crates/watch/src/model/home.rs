@@ -155,16 +155,20 @@ impl Model {
         lines.iter().enumerate().filter_map(|(place, line)| Some((place, line.key()?))).collect()
     }
 
-    /// Chooses a neighbour when the chosen line has gone. Nothing is chosen until somebody moves or the lists are there.
+    /// Chooses another line of the same goal when the chosen line has gone, or else a neighbour. Nothing is chosen until somebody moves or the lists are there.
     pub(super) fn keep_selection(&mut self, now: Timestamp) {
         let keys = self.keys(now);
         if let Some((place, _)) = keys.iter().find(|(_, key)| Some(key) == self.selected.as_ref()) {
             self.selected_at = *place;
             return;
         }
-        let near = keys.iter().min_by_key(|(place, _)| place.abs_diff(self.selected_at));
-        let first = if self.selected.is_none() { keys.first() } else { near };
-        if let Some((place, key)) = first.filter(|_| self.is_loaded) {
+        // A goal that asks, or that has its answer, has another key; keys for pause and retry still mean the same goal.
+        let goal_of = |key: &str| key.split('?').next().map(str::to_owned);
+        let goal = self.selected.as_deref().and_then(goal_of);
+        let same = keys.iter().find(|(_, key)| goal.is_some() && goal_of(key) == goal);
+        let near = || keys.iter().min_by_key(|(place, _)| place.abs_diff(self.selected_at));
+        let found = if self.selected.is_none() { keys.first() } else { same.or_else(near) };
+        if let Some((place, key)) = found.filter(|_| self.is_loaded) {
             (self.selected_at, self.selected) = (*place, Some(key.clone()));
         }
     }

@@ -297,6 +297,20 @@ fn a_countdown_wakes_the_dashboard_and_nothing_else_does() {
 }
 
 #[test]
+fn the_chosen_goal_stays_chosen_when_it_asks_and_when_it_has_its_answer() {
+    let goals: Vec<Value> = (1..=3).map(|number| line(number, "running", "x", &json!({}))).collect();
+    let mut model = model(&goals, Vec::new());
+    press(&mut model, "j");
+    assert_eq!(model.goal_at_hand(at(0)), Some(&*id(2)));
+    let blocked = report(2, "blocked", "x", &json!({}));
+    model.take(Input::Reply(Reply::Goal(id(2), Ok(Box::new((blocked, 1))))), at(0));
+    model.take(Input::Reply(Reply::Questions(Ok(vec![choice(3), choice(2)]))), at(0));
+    assert_eq!(model.goal_at_hand(at(0)), Some(&*id(2)));
+    model.take(Input::Reply(Reply::Questions(Ok(vec![choice(3)]))), at(0));
+    assert_eq!(model.goal_at_hand(at(0)), Some(&*id(2)));
+}
+
+#[test]
 fn all_goals_that_have_not_ended_are_read_before_any_number_is_shown() {
     let mut model = Model::new("n".to_owned());
     model.take(Input::Pool(FeedNews::Opened), at(0));
