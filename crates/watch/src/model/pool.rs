@@ -275,7 +275,11 @@ impl Model {
     /// Takes over what was read of a goal, unless something newer is known.
     pub(super) fn put(&mut self, row: Row) {
         if self.rows.get(&row.id).is_none_or(|known| known.updated_at <= row.updated_at) {
-            self.rows.insert(row.id.clone(), row);
+            let id = row.id.clone();
+            self.rows.insert(id.clone(), row);
+            if self.open.as_ref().is_some_and(|open| open.id == id) {
+                self.mark_seen(&id);
+            }
         }
     }
 

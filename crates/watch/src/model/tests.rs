@@ -360,3 +360,20 @@ fn nothing_is_known_to_need_nobody_before_the_questions_are_read() {
     model.take(Input::Reply(Reply::Questions(Ok(Vec::new()))), at(0));
     assert!(model.is_loaded);
 }
+
+#[test]
+fn a_goal_that_fails_while_it_is_open_was_seen() {
+    let mut model = one("running");
+    model.open_goal(id(1));
+    let failed = report(1, "failed", "x", &json!({}));
+    model.take(Input::Reply(Reply::Goal(id(1), Ok(Box::new((failed, 9))))), at(0));
+    assert_eq!(model.needs(at(0)), 0);
+    press(&mut model, "\u{1b}");
+    assert_eq!(model.needs(at(0)), 0);
+    // With `towline watch ID`, the goal is open before anything was read.
+    let mut model = Model::new("n".to_owned());
+    model.open_goal(id(1));
+    let failed = report(1, "failed", "x", &json!({}));
+    model.take(Input::Reply(Reply::Goal(id(1), Ok(Box::new((failed, 9))))), at(0));
+    assert_eq!((model.rows.len(), model.needs(at(0))), (1, 0));
+}
