@@ -262,6 +262,8 @@ impl Model {
 
     /// Takes what has happened.
     pub(crate) fn take(&mut self, input: Input, now: Timestamp) {
+        // Entries of logs change no line of the list, and there can be thousands of both.
+        let keeps_list = matches!(input, Input::Goal(..) | Input::Pool(FeedNews::Logged(_)));
         match input {
             Input::Key(key) => self.press(key, now),
             Input::Paste(text) => {
@@ -280,7 +282,9 @@ impl Model {
             Input::Reply(reply) => self.take_reply(reply, now),
             Input::Due => self.refresh(now),
         }
-        self.keep_selection(now);
+        if !keeps_list {
+            self.keep_selection(now);
+        }
     }
 
     fn take_reply(&mut self, reply: Reply, now: Timestamp) {

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use towline_api::{GoalPage, GoalReport, HoldReport, QueueReport};
 use towline_core::{AgentEvent, Envelope, Event, Role};
-use towline_view::{Group, brief};
+use towline_view::brief;
 
-use super::{Connection, List, Mode, Model, Request, Row};
+use super::{Connection, List, Model, Request, Row};
 use crate::client::Failure;
 use crate::feed::FeedNews;
 
@@ -18,8 +18,6 @@ const GROWING_PAUSE: SignedDuration = SignedDuration::from_secs(4);
 const RETRY_PAUSE: SignedDuration = SignedDuration::from_secs(5);
 /// How many goals are read at the same time.
 const AT_ONCE: usize = 16;
-/// How many goals stay in memory, beyond those that somebody scrolls to.
-const MOST_ROWS: usize = 2_000;
 
 /// Something that is read as a whole.
 #[derive(Debug, Default)]
@@ -244,7 +242,6 @@ impl Model {
             self.read_on(list);
         }
         self.note_loaded();
-        self.drop_old_rows(now);
     }
 
     /// Before all of this is read, nobody knows how many goals need a person.
@@ -334,21 +331,6 @@ impl Model {
     /// Whether a list goes on.
     pub(crate) fn has_more(&self, list: List) -> bool {
         self.cursors.contains_key(&list)
-    }
-
-    /// Drops goals that ended long ago, when there are many and nobody looks at them.
-    fn drop_old_rows(&mut self, now: Timestamp) {
-        let is_browsing = self.open.is_none() && matches!(self.mode, Mode::Browse) && self.selected_at > 0;
-        if self.rows.len() <= MOST_ROWS || is_browsing {
-            return;
-        }
-        let mut ended: Vec<_> = self.rows.values().filter(|row| row.status().group == Group::Ended).collect();
-        ended.sort_by_key(|row| std::cmp::Reverse((row.stopped_lately(now), row.updated_at)));
-        let old: Vec<String> = ended.iter().skip(MOST_ROWS / 2).map(|row| row.id.clone()).collect();
-        old.iter().for_each(|id| {
-            self.rows.remove(id);
-            self.doing.remove(id);
-        });
     }
 }
 

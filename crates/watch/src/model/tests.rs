@@ -377,3 +377,26 @@ fn a_goal_that_fails_while_it_is_open_was_seen() {
     model.take(Input::Reply(Reply::Goal(id(1), Ok(Box::new((failed, 9))))), at(0));
     assert_eq!((model.rows.len(), model.needs(at(0))), (1, 0));
 }
+
+#[test]
+fn all_goals_that_were_read_stay_and_so_does_the_open_one() {
+    let goals: Vec<Value> = (1..=2_500).map(|number| line(number, "done", "x", &json!({}))).collect();
+    let mut model = model(&goals, Vec::new());
+    model.open_goal(id(2_500));
+    let page = GoalPage { goals: Vec::new(), cursor: None };
+    model.take(Input::Reply(Reply::Goals(List::Ended, Ok(page))), at(0));
+    assert_eq!(model.rows.len(), 2_500);
+}
+
+#[test]
+fn an_entry_of_a_log_does_not_look_for_the_chosen_goal_in_the_list() {
+    let mut model = one("running");
+    // Only a look at the list finds that this one is not there.
+    model.selected = Some("gone".to_owned());
+    let entry = logged(1, 9, &json!({"kind": "notice", "text": "x"}));
+    model.take(Input::Pool(FeedNews::Logged(entry.clone())), at(0));
+    model.take(Input::Goal(id(1), FeedNews::Logged(entry)), at(0));
+    assert_eq!(model.selected.as_deref(), Some("gone"));
+    model.take(Input::Due, at(0));
+    assert_eq!(model.selected, Some(id(1)));
+}
