@@ -278,6 +278,8 @@ impl Model {
                 if let Some(open) = self.open.as_mut().filter(|open| open.id == id) {
                     open.take(news, now);
                 }
+                // After a page that could not be read, this reads it again.
+                self.in_log(Transcript::catch_up);
             }
             Input::Reply(reply) => self.take_reply(reply, now),
             Input::Due => self.refresh(now),
@@ -311,13 +313,14 @@ impl Model {
             }
             Reply::Events(id, part, reply) => {
                 let page = self.take_or_warn(reply);
-                if let Some(transcript) =
-                    self.open.as_mut().filter(|open| open.id == id).and_then(|open| open.transcript.as_mut())
-                {
-                    match page {
+                if self.open.as_ref().is_some_and(|open| open.id == id) {
+                    self.in_log(|transcript| match page {
                         Some(page) => transcript.take_page(part, &page.events, now),
-                        None => transcript.give_up_page(),
-                    }
+                        None => {
+                            transcript.give_up_page(part);
+                            None
+                        }
+                    });
                 }
             }
             Reply::Acted(goal, act, key, reply) => self.take_acted(&goal, &act, &key, reply, now),

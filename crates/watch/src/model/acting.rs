@@ -94,7 +94,7 @@ impl Model {
     }
 
     /// Does something in the log that is open, and reads what is missing for it.
-    fn in_log(&mut self, does: impl FnOnce(&mut super::Transcript) -> Option<Part>) {
+    pub(super) fn in_log(&mut self, does: impl FnOnce(&mut super::Transcript) -> Option<Part>) {
         let Some(open) = &mut self.open else { return };
         let part = open.transcript.as_mut().and_then(does);
         if let Some(part) = part {

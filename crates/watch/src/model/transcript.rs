@@ -44,7 +44,8 @@ pub(crate) struct Transcript {
     newest: u64,
     /// The row at the top of the screen: an entry, and a row of it. None at the end, which moves.
     top: Option<(u64, usize)>,
-    is_loading: bool,
+    /// The page that is on its way.
+    loading: Option<Part>,
 }
 
 fn story() -> Story {
@@ -63,7 +64,7 @@ impl Transcript {
             last: place,
             newest: place,
             top: None,
-            is_loading: false,
+            loading: None,
         }
     }
 
@@ -78,9 +79,12 @@ impl Transcript {
         let Some(seq) = json["seq"].as_u64().filter(|seq| *seq > self.newest) else { return };
         let is_at_the_end = self.last == self.newest;
         self.newest = seq;
-        if is_at_the_end {
+        // For somebody who reads further up, the end makes room; it is read again when they go there.
+        if is_at_the_end && self.follows() {
             self.add(seq, json, now);
             self.drop_oldest();
+        } else if is_at_the_end && self.lines < MOST_LINES {
+            self.add(seq, json, now);
         }
     }
 
@@ -100,11 +104,16 @@ impl Transcript {
         }
     }
 
-    /// Takes a page that was wanted.
-    pub(crate) fn take_page(&mut self, part: Part, events: &[Value], now: Timestamp) {
-        self.is_loading = false;
+    /// Takes a page that was wanted, unless it does not fit any more. Returns what has to be read next.
+    pub(crate) fn take_page(&mut self, part: Part, events: &[Value], now: Timestamp) -> Option<Part> {
+        if self.loading != Some(part) {
+            return None;
+        }
+        self.loading = None;
         match part {
-            Part::Older { after, .. } => self.take_older(after, events, now),
+            Part::Older { after, limit } if after + limit + 1 == self.first => {
+                self.take_older(after, events, now);
+            }
             Part::Newer { after } if after == self.last => {
                 self.story = story();
                 for event in events {
@@ -113,9 +122,25 @@ impl Transcript {
                     self.newest = self.newest.max(seq);
                 }
                 self.drop_oldest();
+                // Nothing more is asked of a server that has nothing.
+                return if self.last > after { self.catch_up() } else { None };
             }
-            Part::Newer { .. } => {}
+            Part::Older { .. } | Part::Newer { .. } => {}
         }
+        None
+    }
+
+    /// What has to be read so that the end of the log is on the screen of somebody who follows it.
+    pub(crate) fn catch_up(&mut self) -> Option<Part> {
+        let lags = self.follows() && self.last < self.newest;
+        lags.then_some(Part::Newer { after: self.last }).filter(|part| self.start(*part))
+    }
+
+    /// Whether this page is asked for now: only one is on its way at a time.
+    fn start(&mut self, part: Part) -> bool {
+        let is_free = self.loading.is_none();
+        self.loading.get_or_insert(part);
+        is_free
     }
 
     fn take_older(&mut self, after: u64, events: &[Value], now: Timestamp) {
@@ -218,12 +243,12 @@ impl Transcript {
         } else {
             return None;
         };
-        (!std::mem::replace(&mut self.is_loading, true)).then_some(part)
+        self.start(part).then_some(part)
     }
 
     /// A page could not be read; scrolling asks for it again.
-    pub(crate) const fn give_up_page(&mut self) {
-        self.is_loading = false;
+    pub(crate) fn give_up_page(&mut self, part: Part) {
+        self.loading.take_if(|loading| *loading == part);
     }
 
     /// Goes to the end, and returns what has to be read for that.
@@ -232,8 +257,9 @@ impl Transcript {
         if self.last < self.newest {
             let after = self.newest.saturating_sub(PAGE);
             let newest = self.newest;
-            *self = Self { newest, width: self.width, is_loading: true, ..Self::after(after) };
-            return Some(Part::Newer { after });
+            let part = Part::Newer { after };
+            *self = Self { newest, width: self.width, loading: Some(part), ..Self::after(after) };
+            return Some(part);
         }
         self.wanted(self.rows().saturating_sub(height), height)
     }
@@ -368,5 +394,60 @@ mod tests {
             !text.replace("\u{1b}[2m", "").contains("\u{1b}[2J") && !text.contains('\u{202e}'),
             "{text:?}"
         );
+    }
+
+    #[test]
+    fn the_end_is_followed_although_entries_came_before_its_page() {
+        let mut transcript = Transcript::after(0);
+        (1..=1_000).for_each(|seq| transcript.take(&event(seq), NOW));
+        // Whoever reads far above has the end dropped.
+        transcript.scroll(-500, 3);
+        transcript.told.truncate(600);
+        (transcript.last, transcript.lines) = (600, 600);
+        let part = transcript.jump_to_end(3).expect("the end is not in memory");
+        let Part::Newer { after } = part else { panic!("{part:?}") };
+        transcript.take(&event(1_001), NOW);
+        let next = transcript.take_page(part, &events(after + 1..=after + PAGE), NOW);
+        assert_eq!(next, Some(Part::Newer { after: 1_000 }));
+        assert_eq!(transcript.catch_up(), None, "one page at a time");
+        transcript.give_up_page(Part::Newer { after: 1_000 });
+        let part = transcript.catch_up().expect("it is asked for again");
+        assert_eq!(transcript.take_page(part, &events(1_001..=1_001), NOW), None);
+        transcript.take(&event(1_002), NOW);
+        assert_eq!(seen(&transcript), [1_000, 1_001, 1_002]);
+    }
+
+    #[test]
+    fn a_page_that_does_not_fit_any_more_leaves_no_gap() {
+        let mut transcript = Transcript::after(5_000);
+        (5_001..=5_300).for_each(|seq| transcript.take(&event(seq), NOW));
+        let older = transcript.jump_to_beginning(3).expect("older entries");
+        let Part::Older { after, limit } = older else { panic!("{older:?}") };
+        // The end, which is read anew meanwhile, is far from that page.
+        transcript.told.truncate(100);
+        (transcript.last, transcript.newest, transcript.lines) = (5_100, 9_000, 100);
+        let newer = transcript.jump_to_end(3).expect("the end is not in memory");
+        assert_eq!(transcript.take_page(older, &events(after + 1..=after + limit), NOW), None);
+        assert_eq!((transcript.told.len(), transcript.first), (0, 9_001 - PAGE));
+        assert_eq!(transcript.catch_up(), None, "its page is still under way");
+        transcript.take_page(newer, &events(9_001 - PAGE..=9_000), NOW);
+        assert_eq!(seen(&transcript), [8_998, 8_999, 9_000]);
+        // A page whose place was dropped meanwhile is asked for again.
+        let older = transcript.jump_to_beginning(3).expect("older entries");
+        transcript.first += 1;
+        assert_eq!(transcript.take_page(older, &[], NOW), None);
+        assert!(transcript.jump_to_beginning(3).is_some());
+    }
+
+    #[test]
+    fn what_one_reads_stays_although_the_log_grows_beyond_what_is_kept() {
+        let most = MOST_LINES as u64;
+        let mut transcript = Transcript::after(0);
+        (1..=most).for_each(|seq| transcript.take(&event(seq), NOW));
+        transcript.jump_to_beginning(3);
+        (most + 1..=most + 500).for_each(|seq| transcript.take(&event(seq), NOW));
+        assert_eq!((seen(&transcript), transcript.newest()), (vec![1, 2, 3], most + 500));
+        let part = transcript.scroll(isize::MAX, 3);
+        assert_eq!(part, Some(Part::Newer { after: most }));
     }
 }
