@@ -11,9 +11,10 @@ use serde::de::DeserializeOwned;
 use towline_api::routes::PREFIX;
 use towline_api::{GoalReport, Problem};
 
-/// How long a request may take. A merge runs the checks first.
-const PATIENCE: Duration = Duration::from_secs(60);
-const PATIENCE_WITH_CHECKS: Duration = Duration::from_secs(6 * 60 * 60);
+/// How long a request may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// The same for a merge, which runs the checks first.
+pub(crate) const PATIENCE_WITH_CHECKS: Duration = Duration::from_secs(6 * 60 * 60);
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Where the server listens, and the token of the operator.
@@ -101,10 +102,11 @@ impl Client {
         path: &str,
         sent: &impl Serialize,
         key: &str,
+        patience: Duration,
     ) -> Result<T, Failure> {
         let (url, token) = self.at(path)?;
         let sent = serde_json::to_vec(sent).map_err(|error| Failure::Refused(error.to_string()))?;
-        let request = self.http.post(url).bearer_auth(token).timeout(PATIENCE_WITH_CHECKS);
+        let request = self.http.post(url).bearer_auth(token).timeout(patience);
         let request = request.header(CONTENT_TYPE, "application/json").header("idempotency-key", key);
         body(send(request.body(sent)).await?).await
     }

@@ -64,7 +64,11 @@ pub(crate) enum Act {
     Retry,
     /// A merge that changes nothing.
     PlanMerge(Proof),
-    Merge(Proof),
+    /// A merge into the branch of the plan, which may not be checked out any more.
+    Merge {
+        proof: Proof,
+        into: String,
+    },
 }
 
 /// Whether checks have passed on the work that is to be merged.

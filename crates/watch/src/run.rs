@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use towline_api::{NewAnswer, NewMerge, NewMessage, NewRetry};
 
-use crate::client::{Client, Discover, Failure};
+use crate::client::{Client, Discover, Failure, PATIENCE, PATIENCE_WITH_CHECKS};
 use crate::draw::{Look, draw};
 use crate::feed::follow;
 use crate::model::{Act, Input, List, Model, Part, Proof, Reply, Request};
@@ -247,27 +247,95 @@ async fn carry_out(client: &Client, request: Request) -> Option<Reply> {
     })
 }
 
+/// How long the reply to a request may take.
+const fn patience(act: &Act) -> Duration {
+    match act {
+        Act::PlanMerge(_) | Act::Merge { .. } => PATIENCE_WITH_CHECKS,
+        _ => PATIENCE,
+    }
+}
+
 async fn act_on(client: &Client, goal: String, act: Act, key: String) -> Reply {
     let path = |name: &str| format!("/goals/{goal}/{name}");
-    let merge =
-        |proof, dry_run| NewMerge { unproven: proof == Proof::Unproven, dry_run, ..NewMerge::default() };
     let nothing = json!({});
+    let patience = patience(&act);
     let replied = match &act {
-        Act::PlanMerge(proof) | Act::Merge(proof) => {
-            let sent = merge(*proof, matches!(act, Act::PlanMerge(_)));
-            let merged = client.post(&path("merge"), &sent, &key).await.map(Box::new);
+        Act::PlanMerge(proof) | Act::Merge { proof, .. } => {
+            let sent = NewMerge {
+                into: if let Act::Merge { into, .. } = &act { Some(into.clone()) } else { None },
+                unproven: *proof == Proof::Unproven,
+                dry_run: matches!(act, Act::PlanMerge(_)),
+                ..NewMerge::default()
+            };
+            let merged = client.post(&path("merge"), &sent, &key, patience).await.map(Box::new);
             return Reply::Merged(goal, act, merged);
         }
         Act::Answer { question, text } => {
             let sent = NewAnswer { text: text.clone(), question: Some(*question) };
-            client.post(&path("answer"), &sent, &key).await
+            client.post(&path("answer"), &sent, &key, patience).await
         }
-        Act::Tell(text) => client.post(&path("tell"), &NewMessage { text: text.clone() }, &key).await,
-        Act::Pause => client.post(&path("pause"), &nothing, &key).await,
-        Act::Resume => client.post(&path("resume"), &nothing, &key).await,
-        Act::Cancel => client.post(&path("cancel"), &nothing, &key).await,
-        Act::Retry => client.post(&path("retry"), &NewRetry::default(), &key).await,
+        Act::Tell(text) => {
+            client.post(&path("tell"), &NewMessage { text: text.clone() }, &key, patience).await
+        }
+        Act::Pause => client.post(&path("pause"), &nothing, &key, patience).await,
+        Act::Resume => client.post(&path("resume"), &nothing, &key, patience).await,
+        Act::Cancel => client.post(&path("cancel"), &nothing, &key, patience).await,
+        Act::Retry => client.post(&path("retry"), &NewRetry::default(), &key, patience).await,
     };
     let replied: Result<_, Failure> = replied;
     Reply::Acted(goal, act, key, replied.map(Box::new))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::client::Place;
+
+    /// The body of the request that this act sends.
+    async fn sent(act: Act) -> serde_json::Value {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let discover: Discover =
+            Arc::new(move || Ok(Place { address: address.clone(), token: "t".to_owned() }));
+        let client = Client::new(discover).expect("a client");
+        let server = async {
+            let (mut stream, _) = listener.accept().await.expect("a request");
+            let mut bytes = Vec::new();
+            while !bytes.ends_with(b"}") {
+                assert!(stream.read_buf(&mut bytes).await.expect("bytes") > 0, "{bytes:?}");
+            }
+            stream.write_all(b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n").await.expect("a reply");
+            let text = String::from_utf8(bytes).expect("text");
+            serde_json::from_str(text.split("\r\n\r\n").nth(1).expect("a body")).expect("JSON")
+        };
+        tokio::join!(act_on(&client, "1".to_owned(), act, "key".to_owned()), server).1
+    }
+
+    #[tokio::test]
+    async fn a_merge_names_the_branch_of_its_plan() {
+        let plan = sent(Act::PlanMerge(Proof::Checked)).await;
+        assert_eq!((&plan["into"], &plan["dry_run"]), (&serde_json::Value::Null, &json!(true)));
+        let merge = sent(Act::Merge { proof: Proof::Unproven, into: "main".to_owned() }).await;
+        let wanted = (&json!("main"), &json!(false), &json!(true));
+        assert_eq!((&merge["into"], &merge["dry_run"], &merge["unproven"]), wanted);
+    }
+
+    #[test]
+    fn only_a_merge_may_take_hours() {
+        let merge = Act::Merge { proof: Proof::Checked, into: "main".to_owned() };
+        for (act, wanted) in [
+            (merge, PATIENCE_WITH_CHECKS),
+            (Act::PlanMerge(Proof::Checked), PATIENCE_WITH_CHECKS),
+            (Act::Tell("go on".to_owned()), PATIENCE),
+            (Act::Answer { question: 1, text: "yes".to_owned() }, PATIENCE),
+            (Act::Cancel, PATIENCE),
+        ] {
+            assert_eq!(patience(&act), wanted, "{act:?}");
+        }
+    }
 }

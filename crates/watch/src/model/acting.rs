@@ -314,8 +314,8 @@ impl Model {
         }
         match std::mem::replace(&mut self.mode, Mode::Browse) {
             Mode::Confirm { goal, act, .. } => self.send(goal, act),
-            Mode::Merge { goal, proof, plan: Some(_) } => {
-                self.send(goal, Act::Merge(proof));
+            Mode::Merge { goal, proof, plan: Some(plan) } => {
+                self.send(goal, Act::Merge { proof, into: plan.into });
                 self.report("merging…");
             }
             mode => self.mode = mode,
@@ -440,7 +440,7 @@ fn name(act: &Act) -> &'static str {
         Act::Resume => Step::Resume.name(),
         Act::Cancel => Step::Cancel.name(),
         Act::Retry => Step::Retry.name(),
-        Act::PlanMerge(_) | Act::Merge(_) => Step::Merge.name(),
+        Act::PlanMerge(_) | Act::Merge { .. } => Step::Merge.name(),
     }
 }
 
@@ -452,6 +452,6 @@ fn done(act: &Act, id: &str) -> String {
         Act::Resume => format!("goal {id} is resumed"),
         Act::Cancel => format!("goal {id} is being cancelled"),
         Act::Retry => format!("goal {id} is opened again"),
-        Act::PlanMerge(_) | Act::Merge(_) => String::new(),
+        Act::PlanMerge(_) | Act::Merge { .. } => String::new(),
     }
 }

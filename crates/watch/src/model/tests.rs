@@ -400,3 +400,17 @@ fn an_entry_of_a_log_does_not_look_for_the_chosen_goal_in_the_list() {
     model.take(Input::Due, at(0));
     assert_eq!(model.selected, Some(id(1)));
 }
+
+#[test]
+fn a_merge_goes_into_the_branch_of_the_plan() {
+    let mut model = one("done");
+    press(&mut model, "m");
+    let plan = json!({"id": id(1), "into": "main", "way": "fast_forward", "before": "0", "commit": "1", "candidate": "1",
+        "files": 2, "proven": true, "verdict": null, "dry_run": true});
+    let plan = serde_json::from_value(plan).expect("a report");
+    let (act, _) = acts(&mut model).pop().expect("planned");
+    model.take(Input::Reply(Reply::Merged(id(1), act, Ok(Box::new(plan)))), at(0));
+    press(&mut model, "y");
+    let merges: Vec<Act> = acts(&mut model).into_iter().map(|(act, _)| act).collect();
+    assert_eq!(merges, [Act::Merge { proof: Proof::Checked, into: "main".to_owned() }]);
+}
