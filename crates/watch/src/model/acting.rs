@@ -374,12 +374,11 @@ impl Model {
             self.flights.remove(place);
         }
         match &mut self.mode {
-            Mode::Typing(typing, line) if *typing == purpose && line.text().is_empty() => {
-                *line = Line::of(&text)
-            }
-            Mode::Typing(typing, _) if *typing == purpose => {}
+            Mode::Typing(typing, line) if *typing == purpose => line.put_before(&text),
             _ => {
-                self.drafts.entry(purpose).or_insert(text);
+                let mut line = Line::of(self.drafts.get(&purpose).map(String::as_str).unwrap_or_default());
+                line.put_before(&text);
+                self.keep_draft(purpose, line.text());
             }
         }
     }

@@ -414,3 +414,26 @@ fn a_merge_goes_into_the_branch_of_the_plan() {
     let merges: Vec<Act> = acts(&mut model).into_iter().map(|(act, _)| act).collect();
     assert_eq!(merges, [Act::Merge { proof: Proof::Checked, into: "main".to_owned() }]);
 }
+
+#[test]
+fn a_text_that_failed_comes_before_what_was_typed_since() {
+    for is_typing in [false, true] {
+        let mut model = one("running");
+        press(&mut model, "tfirst\n");
+        let (act, key) = acts(&mut model).pop().expect("sent");
+        press(&mut model, "tsecond");
+        if !is_typing {
+            press(&mut model, "\u{1b}");
+        }
+        // A reply that comes twice counts once.
+        for _ in 0..2 {
+            model.take(Input::Reply(Reply::Acted(id(1), act.clone(), key.clone(), Err(lost()))), at(0));
+        }
+        if !is_typing {
+            press(&mut model, "t");
+        }
+        press(&mut model, "!");
+        let Mode::Typing(_, line) = &model.mode else { panic!("{:?}", model.mode) };
+        assert_eq!(line.text(), "first\nsecond!", "{is_typing}");
+    }
+}

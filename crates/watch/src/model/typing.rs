@@ -50,6 +50,17 @@ impl Line {
         self.cursor += room;
     }
 
+    /// Puts a text that was typed earlier on lines before this one, unless it is there.
+    pub(crate) fn put_before(&mut self, earlier: &str) {
+        let is_there =
+            self.text.strip_prefix(earlier).is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'));
+        if !is_there {
+            let gap = if self.text.is_empty() { "" } else { "\n" };
+            self.text.insert_str(0, &format!("{earlier}{gap}"));
+            self.cursor += earlier.len() + gap.len();
+        }
+    }
+
     /// Takes a key.
     pub(crate) fn take(&mut self, key: KeyEvent) -> Typed {
         let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -130,6 +141,17 @@ mod tests {
             let (before, after) = line.around_cursor();
             assert_eq!(format!("{before}|{after}"), wanted, "{start}");
         }
+    }
+
+    #[test]
+    fn an_earlier_text_is_put_before_once_and_the_cursor_keeps_its_place() {
+        let mut line = Line::of("new");
+        line.take(KeyEvent::new(KeyCode::Home, KeyModifiers::NONE));
+        line.put_before("old");
+        line.put_before("old");
+        assert_eq!(line.around_cursor(), ("old\n", "new"));
+        line.put_before("ol");
+        assert_eq!(line.text(), "ol\nold\nnew");
     }
 
     #[test]
