@@ -6,9 +6,9 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line as ScreenLine, Span};
 use towline_api::{BudgetLine, GoalReport};
 use towline_core::show_duration;
-use towline_view::{Tone, brief, columns, cut, printable, short_id, wrapped};
+use towline_view::{Tone, brief, columns, cut, short_id, wrapped};
 
-use super::text::{line, of_painted, styled};
+use super::text::{line, of_painted, shown, styled};
 use super::{both_ends, put};
 use crate::model::{CheckState, GoalView, Model, dollars};
 
@@ -46,7 +46,7 @@ fn writing(text: &str, width: usize, height: usize) -> Vec<ScreenLine<'static>> 
     const MOST: usize = 4_000;
     let start = text.char_indices().rev().nth(MOST).map_or(0, |(start, _)| start);
     let all = text[start..].lines().filter(|line| !line.trim().is_empty());
-    let rows: Vec<String> = all.flat_map(|text| wrapped(&format!("  {}", printable(text)), width)).collect();
+    let rows: Vec<String> = all.flat_map(|text| wrapped(&format!("  {}", shown(text)), width)).collect();
     let from = rows.len().saturating_sub(WRITING.min(height / 3));
     rows[from..].iter().map(|row| line(row, Some(Tone::Dim))).collect()
 }

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use ratatui::text::{Line as ScreenLine, Span};
 use towline_api::{MergeReport, QuestionReport};
-use towline_view::{Tone, columns, counted, cut, printable, short_id, wrapped};
+use towline_view::{Tone, columns, counted, cut, short_id, wrapped};
 
-use super::text::{line, style, styled};
+use super::text::{line, shown, style, styled};
 use crate::model::{Line, Mode, Model, Proof, Purpose, left};
 
 /// What the panel shows, and where the cursor is in it.
@@ -29,7 +29,7 @@ pub(super) fn panel(model: &mut Model, width: usize, height: usize, now: Timesta
         Mode::Typing(Purpose::Answer { goal, question, part }, line) => {
             let (prompt, lines) = match model.asked(goal, *question) {
                 Some(asked) => {
-                    let about = format!("{} {}", short_id(goal), printable(&asked.title));
+                    let about = format!("{} {}", short_id(goal), shown(&asked.title));
                     (
                         prompt(&asked.question, *part),
                         question_lines(&asked.question, *part, &about, width, now),
@@ -43,7 +43,7 @@ pub(super) fn panel(model: &mut Model, width: usize, height: usize, now: Timesta
             panel
         }
         Mode::Confirm { text, .. } => {
-            let rows = wrapped(&printable(text), width).into_iter().map(|row| line(&row, Some(Tone::Warn)));
+            let rows = wrapped(&shown(text), width).into_iter().map(|row| line(&row, Some(Tone::Warn)));
             let lines =
                 std::iter::once(rule(width)).chain(rows).chain([head("Press y to do it, n to go back.")]);
             Panel { lines: lines.collect(), cursor: None }
@@ -56,7 +56,7 @@ pub(super) fn panel(model: &mut Model, width: usize, height: usize, now: Timesta
 }
 
 fn title(model: &Model, goal: &str) -> String {
-    model.rows.get(goal).map(|row| printable(&row.title)).unwrap_or_default()
+    model.rows.get(goal).map(|row| shown(&row.title)).unwrap_or_default()
 }
 
 /// The question of the goal that is open.
@@ -80,7 +80,7 @@ fn why_it_stopped(model: &Model, goal: &str, width: usize, height: usize) -> Pan
         return Panel::default();
     };
     let status = row.status();
-    let rows = reason.lines().flat_map(|text| wrapped(&format!("  {}", printable(text)), width));
+    let rows = reason.lines().flat_map(|text| wrapped(&format!("  {}", shown(text)), width));
     let heading = line(&format!("{}:", status.label), status.tone);
     let lines = std::iter::once(heading).chain(rows.map(|row| line(&row, None))).collect::<Vec<_>>();
     let (shown, _) = window(lines, 0, height.saturating_sub(1).min(8), width);
@@ -118,25 +118,25 @@ fn question_lines(
     let mut lines = vec![line(&cut(&heading, width), Some(Tone::Warn))];
     let asked = question.parts.get(part);
     let text = asked.map_or(question.question.as_str(), |part| part.question.as_str());
-    let rows = text.lines().flat_map(|text| wrapped(&format!("  {}", printable(text)), width));
+    let rows = text.lines().flat_map(|text| wrapped(&format!("  {}", shown(text)), width));
     lines.extend(rows.map(|row| line(&row, None)));
     for (number, option) in (1..).zip(asked.into_iter().flat_map(|part| &part.options)) {
         let meaning = match option.description.trim() {
             "" => String::new(),
-            meaning => format!(": {}", printable(meaning)),
+            meaning => format!(": {}", shown(meaning)),
         };
-        let text = format!("    {number}  {}{meaning}", printable(&option.label));
+        let text = format!("    {number}  {}{meaning}", shown(&option.label));
         lines.extend(wrapped(&text, width).iter().map(|row| line(row, None)));
     }
     if asked.is_some_and(|part| part.many) {
         lines.push(line("    several, separated by commas", Some(Tone::Dim)));
     }
     if let Some(rule) = &question.always {
-        let text = format!("    always: allow {:?} for this goal", printable(rule));
+        let text = format!("    always: allow {:?} for this goal", shown(rule));
         lines.extend(wrapped(&text, width).iter().map(|row| line(row, Some(Tone::Dim))));
     }
     if let Some(default) = &question.default {
-        let text = format!("    without an answer, it continues with: {}", printable(default));
+        let text = format!("    without an answer, it continues with: {}", shown(default));
         lines.extend(wrapped(&text, width).iter().map(|row| line(row, Some(Tone::Dim))));
     }
     lines
@@ -167,14 +167,8 @@ fn window(
 /// The line that is typed, below other lines. Its end is shown where it is too long.
 fn typing(prompt: &str, typed: &Line, mut lines: Vec<ScreenLine<'static>>, width: usize) -> Panel {
     let (before, after) = typed.around_cursor();
-    let shown = |text: &str| printable(&text.replace('\n', "\\n"));
-    let [before, after] = [shown(before), shown(after)];
-    let room = width.saturating_sub(columns(prompt) + 1);
-    let mut skipped = 0;
-    while columns(&before[skipped..]) > room {
-        skipped += before[skipped..].chars().next().map_or(1, char::len_utf8);
-    }
-    let before = &before[skipped..];
+    let [before, after] = [before, after].map(|text| shown(&text.replace('\n', "\\n")));
+    let before = end_of(&before, width.saturating_sub(columns(prompt) + 1));
     let column = columns(prompt) + columns(before);
     let row = lines.len();
     lines.push(ScreenLine::from(vec![
@@ -183,6 +177,17 @@ fn typing(prompt: &str, typed: &Line, mut lines: Vec<ScreenLine<'static>>, width
     ]));
     let place = |place: usize| u16::try_from(place).unwrap_or(u16::MAX);
     Panel { lines, cursor: Some((place(column), place(row))) }
+}
+
+/// The end of a text that fits into so many columns. It is looked for from the end: a text can be long.
+fn end_of(text: &str, room: usize) -> &str {
+    let mut used = 0;
+    let fits = |(_, c): &(usize, char)| {
+        used += columns(c.encode_utf8(&mut [0; 4]));
+        used <= room
+    };
+    let start = text.char_indices().rev().take_while(fits).last().map_or(text.len(), |(start, _)| start);
+    &text[start..]
 }
 
 fn merge_lines(
@@ -194,12 +199,12 @@ fn merge_lines(
 ) -> Vec<ScreenLine<'static>> {
     let mut lines = vec![rule(width), head(&cut(&format!("Merge goal {} {title:?}", short_id(goal)), width))];
     let Some(plan) = plan else {
-        lines.push(line("  looking at what that does…", Some(Tone::Dim)));
+        lines.push(line("  planning the merge…", Some(Tone::Dim)));
         return lines;
     };
     let way = plan.way.replace('_', " ");
     let files = counted(plan.files, "file");
-    lines.push(line(&cut(&format!("  into {}: {files}, {way}", printable(&plan.into)), width), None));
+    lines.push(line(&cut(&format!("  into {}: {files}, {way}", shown(&plan.into)), width), None));
     lines.push(match (proof, plan.proven) {
         (Proof::Unproven, _) => line("  No check has proven this work.", Some(Tone::Warn)),
         (_, true) => line("  Checks have passed on exactly these files.", Some(Tone::Good)),

@@ -305,3 +305,37 @@ fn the_last_of_a_thousand_goals_can_be_chosen() {
     let shown = text(&screen(&mut model, SIZES[0], COLOURS), false);
     assert!(shown.contains(&format!("> {}", towline_view::short_id(&id(1_000)))), "{shown}");
 }
+
+#[test]
+fn tabs_keep_words_apart() {
+    let mut asked = permission(1);
+    asked.question.question = "Bash: rm\tx".to_owned();
+    let mut model = model(&[line(1, "blocked", "rm\ty", &json!({}))], vec![asked]);
+    model.open_goal(id(1));
+    let read = report(1, "blocked", "rm\ty", &json!({}));
+    model.take(Input::Reply(Reply::Goal(id(1), Ok(Box::new((read, 0))))), at(0));
+    let said = json!({"kind": "agent", "event": {"kind": "message", "role": "assistant", "text": "rm\tz"}});
+    model.take(Input::Goal(id(1), FeedNews::Logged(logged(1, 1, &said))), at(0));
+    model.take(Input::Goal(id(1), FeedNews::Writing("rm\tw".to_owned())), at(0));
+    let seen = text(&screen(&mut model, SIZES[1], COLOURS), false);
+    for name in ["x", "z", "w"] {
+        assert!(seen.contains(&format!("rm    {name}")), "{seen}");
+    }
+    press(&mut model, "a");
+    model.take(Input::Paste("rm\tv".to_owned()), at(0));
+    let shown = text(&screen(&mut model, SIZES[1], COLOURS), false);
+    assert!(shown.contains("rm    v"), "{shown}");
+    assert!(!seen.contains("rmy") && !shown.contains("rmx"), "{seen}\n{shown}");
+}
+
+#[test]
+fn a_large_paste_is_drawn_at_once() {
+    let mut model = busy();
+    model.take(Input::Key(crossterm::event::KeyCode::Char('a').into()), at(0));
+    model.take(Input::Paste(format!("{}日本end", "x".repeat(60_000))), at(0));
+    let started = std::time::Instant::now();
+    let shown = text(&screen(&mut model, SIZES[0], COLOURS), false);
+    assert!(shown.contains("xx日本end"), "{shown}");
+    // To measure the rest again for each character takes minutes.
+    assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
+}

@@ -16,9 +16,14 @@ pub(super) fn style(tone: Option<Tone>) -> Style {
     }
 }
 
+/// Text that gives no orders to the terminal. The screen has no tabs: without spaces for them, the words around them were one.
+pub(super) fn shown(text: &str) -> String {
+    printable(text).replace('\t', "    ")
+}
+
 /// Text in its tone.
 pub(super) fn styled(text: &str, tone: Option<Tone>) -> Span<'static> {
-    Span::styled(printable(text), style(tone))
+    Span::styled(shown(text), style(tone))
 }
 
 /// A line in one tone.
@@ -28,7 +33,7 @@ pub(super) fn line(text: &str, tone: Option<Tone>) -> ScreenLine<'static> {
 
 /// Text in exactly so many columns.
 pub(super) fn cell(text: &str, width: usize) -> String {
-    let text = cut(&printable(text), width);
+    let text = cut(&shown(text), width);
     let gap = width.saturating_sub(columns(&text));
     format!("{text}{}", " ".repeat(gap))
 }
@@ -53,7 +58,7 @@ pub(super) fn of_painted(text: &str) -> ScreenLine<'static> {
             _ => piece,
         };
         if !rest.is_empty() {
-            spans.push(Span::styled(printable(rest), style));
+            spans.push(Span::styled(shown(rest), style));
         }
     }
     ScreenLine::from(spans)
@@ -83,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_cell_has_its_width_whatever_is_in_it() {
-        for text in ["", "a", "日本語", "a\u{202e}b", "long enough to be cut"] {
+        for text in ["", "a", "a\tb", "日本語", "a\u{202e}b", "long enough to be cut"] {
             assert_eq!(columns(&cell(text, 5)), 5, "{text:?}");
         }
     }

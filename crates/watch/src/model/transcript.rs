@@ -286,7 +286,8 @@ impl Transcript {
 /// The lines of an entry. One that a later version wrote has a line, too.
 fn lines_of(story: &mut Story, json: &Value, now: Timestamp) -> Vec<String> {
     match serde_json::from_value::<Envelope>(json.clone()) {
-        Ok(envelope) => story.lines(&envelope, now),
+        // The screen has spaces for tabs, which lines are measured with.
+        Ok(envelope) => story.lines(&envelope, now).iter().map(|line| line.replace('\t', "    ")).collect(),
         Err(_) => vec![Paint::Colour.dim("  (an entry that this version does not understand)")],
     }
 }
