@@ -46,9 +46,10 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, now: Timestam
     if lines.is_empty() {
         return put(buffer, area, &empty(model));
     }
+    let height = usize::from(area.height);
     let mut rows: Vec<ScreenLine<'static>> = Vec::new();
     let mut seen = 0..0;
-    for home in &lines {
+    for home in near(&lines, model.selected.as_deref(), height) {
         let is_chosen = home.key().is_some() && home.key() == model.selected;
         let start = rows.len();
         rows.extend(of_line(home, model, is_chosen, widths, now));
@@ -57,12 +58,20 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, now: Timestam
             seen = start.saturating_sub(2)..rows.len();
         }
     }
-    let height = usize::from(area.height);
     // About as much is shown before the chosen line as after it.
     let top = seen.start.saturating_sub(height / 2).max((seen.end + 1).saturating_sub(height));
     let top = top.min(rows.len().saturating_sub(height));
     let top = if seen.end <= height { 0 } else { top };
     put(buffer, area, rows.get(top..).unwrap_or_default());
+}
+
+/// The lines that can be on a screen of this height: each takes one row or more, and there can be thousands of them.
+fn near<'a, 'b>(lines: &'b [HomeLine<'a>], selected: Option<&str>, height: usize) -> &'b [HomeLine<'a>] {
+    let is_chosen = |line: &HomeLine<'_>| selected.is_some() && line.key().as_deref() == selected;
+    let chosen = lines.iter().position(is_chosen).unwrap_or(0);
+    // The one that is chosen may have the head of its group above it, and is followed by a row of its own.
+    let reach = height + 2;
+    &lines[chosen.saturating_sub(reach)..(chosen + reach).min(lines.len())]
 }
 
 fn empty(model: &Model) -> Vec<ScreenLine<'static>> {
@@ -205,4 +214,53 @@ fn question_lines(
     let answers = if answers.is_empty() { String::new() } else { format!("  [{}]", answers.join(" · ")) };
     let text = format!("? {}{answers}{}", brief(&question.question), left.unwrap_or_default());
     vec![line.line(is_chosen, widths), below(&brief(&text), widths.all)]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::tests::{at, choice, id, line, model};
+
+    #[test]
+    fn lines_far_from_the_chosen_one_are_not_made_and_the_screen_is_the_same() {
+        let goals = (1..=60).map(|number| {
+            line(number, ["done", "failed", "running"][number as usize % 3], "x", &json!({"reason": "r"}))
+        });
+        let mut model = model(&goals.collect::<Vec<_>>(), vec![choice(60), choice(59)]);
+        let area = Rect::new(0, 0, 80, 9);
+        let widths = Widths::of(&model, 80);
+        for number in 1..=60 {
+            model.selected = Some(id(number));
+            let lines = model.home(at(0));
+            assert!(near(&lines, model.selected.as_deref(), 9).len() <= 22);
+            let mut shown = Buffer::empty(area);
+            draw(&mut shown, area, &model, at(0));
+            // All rows, of which the screen is a part that begins here.
+            let rows: Vec<_> = lines
+                .iter()
+                .flat_map(|home| {
+                    of_line(home, &model, home.key() == model.selected && home.key().is_some(), widths, at(0))
+                })
+                .collect();
+            let all = |top: usize| {
+                let mut all = Buffer::empty(area);
+                put(&mut all, area, &rows[top..]);
+                all
+            };
+            let (mut start, mut end) = (0, 0);
+            let mut before = 0;
+            for home in &lines {
+                let rows = of_line(home, &model, false, widths, at(0)).len();
+                if home.key() == model.selected {
+                    (start, end) = (before, before + rows);
+                }
+                before += rows;
+            }
+            let top = start.saturating_sub(2).saturating_sub(4).max((end + 1).saturating_sub(9));
+            let top = if end <= 9 { 0 } else { top.min(rows.len() - 9) };
+            assert_eq!(shown, all(top), "{number}");
+        }
+    }
 }
