@@ -78,7 +78,7 @@ fn put(buffer: &mut Buffer, area: Rect, lines: &[ScreenLine<'_>]) {
     }
 }
 
-/// A line with a text at its left and one at its right, which goes first where there is little room.
+/// A line with a text at its left and one at its right, which is dropped first where there is little room.
 fn both_ends(left: ScreenLine<'static>, right: ScreenLine<'static>, width: usize) -> ScreenLine<'static> {
     let gap = width.saturating_sub(left.width() + right.width());
     if gap < 2 {

@@ -1,4 +1,4 @@
-//! A stream of events that comes back by itself, and resumes after the last event that was seen: nothing is missed and nothing comes twice.
+//! A stream of events that reconnects, and resumes after the last event that was seen: nothing is missed and nothing comes twice.
 
 use std::time::Duration;
 
