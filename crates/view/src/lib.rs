@@ -35,7 +35,7 @@ pub use list::goal_table;
 pub use notices::{few, note_unprotected, notice_text};
 pub use paint::{Medium, Paint, Tone};
 pub use question::{how_to_answer, question_lines, time_left};
-pub use status::{Group, Status, Step, status};
+pub use status::{Group, Status, Step, reason, status};
 pub use story::{Detail, Place, Story};
 pub use table::table;
 pub use text::{brief, bytes, clean, counted, mask, printable, secrets, short_id};

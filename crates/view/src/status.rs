@@ -23,7 +23,7 @@ pub struct Status<'a> {
     pub group: Group,
 }
 
-/// The status of a goal in this phase. A phase that is not known is shown by its name, and as nothing that is fine.
+/// The status of a goal in this phase. An unknown phase is shown by name, as an error.
 pub fn status(phase: &str) -> Status<'_> {
     let (label, tone, group) = match phase {
         "queued" | "sleeping" | "limited" => (phase, None, Group::Waiting),
@@ -37,6 +37,36 @@ pub fn status(phase: &str) -> Status<'_> {
         _ => (phase, Some(Tone::Bad), Group::Waiting),
     };
     Status { label, tone, group }
+}
+
+/// Why a goal is where it is, in one sentence; empty where the label is enough.
+pub fn reason(phase: &str, reason: Option<&str>, hold: Option<&str>) -> String {
+    let reason = reason.unwrap_or_default();
+    match phase {
+        "paused" if reason == "shutdown" => "paused by a shutdown; the server resumes it".to_owned(),
+        "paused" => "paused by you".to_owned(),
+        "queued" => hold.unwrap_or_default().to_owned(),
+        "limited" if reason.is_empty() => "the quota is used up".to_owned(),
+        "limited" => format!("the quota is used up; {reason}"),
+        _ => match reason.strip_prefix("budget: ").filter(|axis| is_name(axis)) {
+            Some(axis) => format!("the budget of {} is spent", axis_name(axis)),
+            None => reason.to_owned(),
+        },
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// What a budget limits.
+fn axis_name(axis: &str) -> String {
+    match axis {
+        "usd" => "money".to_owned(),
+        "wall" => "time".to_owned(),
+        "errors" | "denials" => format!("{axis} in a row"),
+        axis => axis.replace('_', " "),
+    }
 }
 
 /// What a person can do with a goal.
@@ -85,7 +115,7 @@ impl Step {
 
 #[cfg(test)]
 mod tests {
-    use towline_core::Phase;
+    use towline_core::{Axis, Phase};
 
     use super::*;
 
@@ -116,6 +146,41 @@ mod tests {
         for name in Phase::names() {
             assert!(page.iter().any(|(phase, ..)| phase == name), "{name}");
         }
+    }
+
+    #[test]
+    fn the_page_and_the_terminal_have_the_same_reasons() {
+        let page = include_str!("../../../web/src/lib/status.ts");
+        let (_, of_page) = page.split_once("export function reasonOf").expect("the reasons");
+        let has = |text: &str| assert!(of_page.contains(text), "{text}");
+        let shutdown = reason("paused", Some("shutdown"), None);
+        has(&format!(
+            "goal.reason === 'shutdown' ? '{shutdown}' : '{}'",
+            reason("paused", Some("operator"), None)
+        ));
+        has("'queued') return goal.hold?.text ?? ''");
+        assert_eq!(reason("queued", Some("x"), Some("all slots are taken")), "all slots are taken");
+        let limited = reason("limited", None, None);
+        has(&format!("`{limited}${{goal.reason ? `; ${{goal.reason}}` : ''}}`"));
+        assert_eq!(reason("limited", Some("5-hour limit"), None), format!("{limited}; 5-hour limit"));
+        let axes = include_str!("../../../web/src/lib/format.ts").lines();
+        let axes = axes.filter(|line| line.starts_with("const AXES")).collect::<String>();
+        let (_, axes) = axes.split_once("= {").expect("the names of axes");
+        let named = axes.split(',').filter_map(|pair| pair.split_once(": '")).map(|(axis, name)| {
+            (axis.trim().to_owned(), name.split('\'').next().unwrap_or_default().to_owned())
+        });
+        let named: std::collections::BTreeMap<String, String> = named.collect();
+        has("`the budget of ${axisName(spent)} is spent`");
+        for axis in Axis::ALL {
+            let name = named.get(axis.name()).cloned().unwrap_or_else(|| axis.name().replace('_', " "));
+            let reason = reason("failed", Some(&format!("budget: {}", axis.name())), None);
+            assert_eq!(reason, format!("the budget of {name} is spent"));
+        }
+        assert!(named.keys().all(|name| Axis::ALL.iter().any(|axis| axis.name() == name)), "{named:?}");
+        for other in ["budget: a b", "budget: ", "budget of $5.00 spent", "no agent"] {
+            assert_eq!(reason("escalated", Some(other), None), other);
+        }
+        assert_eq!(reason("running", None, None), "");
     }
 
     #[test]

@@ -76,9 +76,8 @@ fn open_question(model: &Model, width: usize, height: usize, now: Timestamp) -> 
 /// All of the reason why a goal does not go on alone: its line above has only the beginning.
 fn why_it_stopped(model: &Model, goal: &str, width: usize, height: usize) -> Panel {
     let row = model.rows.get(goal).filter(|row| matches!(row.phase.as_str(), "escalated" | "failed"));
-    let Some((row, reason)) = row.and_then(|row| Some((row, row.reason.as_deref()?))) else {
-        return Panel::default();
-    };
+    let Some(row) = row.filter(|row| row.reason.is_some()) else { return Panel::default() };
+    let reason = row.whole_reason(None);
     let status = row.status();
     let rows = reason.lines().flat_map(|text| wrapped(&format!("  {}", shown(text)), width));
     let heading = line(&format!("{}:", status.label), status.tone);

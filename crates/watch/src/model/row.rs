@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use towline_api::{GoalLine, GoalReport, HoldReport, UsageReport};
 use towline_core::show_duration;
-use towline_view::{Group, Status, brief, short_id, status};
+use towline_view::{Group, Status, brief, reason, short_id, status};
 
 /// What the list shows of a goal.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,14 +49,12 @@ impl Row {
 
     /// Why the goal is where it is; empty where the label is enough.
     pub(crate) fn why(&self, hold: Option<&HoldReport>) -> String {
-        let reason = self.reason.as_deref().unwrap_or_default();
-        match self.phase.as_str() {
-            "paused" if reason == "shutdown" => "paused by a shutdown; the server resumes it".to_owned(),
-            "paused" => "paused by you".to_owned(),
-            "queued" => hold.map(|hold| brief(&hold.text)).unwrap_or_default(),
-            "limited" => "the quota is used up".to_owned(),
-            _ => brief(reason),
-        }
+        brief(&self.whole_reason(hold))
+    }
+
+    /// The same with all of its lines.
+    pub(crate) fn whole_reason(&self, hold: Option<&HoldReport>) -> String {
+        reason(&self.phase, self.reason.as_deref(), hold.map(|hold| hold.text.as_str()))
     }
 
     /// Whether somebody should look at it: it stopped, and not long ago.
