@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
 use towline_api::ErrorKind;
 use towline_app::{Action, Error, Hint};
 use towline_engine::EngineError;
@@ -143,6 +144,8 @@ fn words(hint: &Hint) -> Option<String> {
 fn route(action: &Action) -> Option<String> {
     let get = |path: String| Some(format!("GET {}{path}", towline_api::routes::PREFIX));
     let post = |path: String| Some(format!("POST {}{path}", towline_api::routes::PREFIX));
+    // What differs from the request that was refused.
+    let with = |route: Option<String>, body: Value| route.map(|route| format!("{route} with {body}"));
     match action {
         Action::List => get("/goals".to_owned()),
         Action::Questions => get("/questions".to_owned()),
@@ -154,11 +157,30 @@ fn route(action: &Action) -> Option<String> {
         Action::Tell(goal) => post(format!("/goals/{goal}/tell")),
         Action::Cancel(goal) => post(format!("/goals/{goal}/cancel")),
         Action::Continue(goal) | Action::Resume(Some(goal)) => post(format!("/goals/{goal}/resume")),
-        Action::Merge(goal) | Action::MergeUnproven(goal) => post(format!("/goals/{goal}/merge")),
-        Action::Retry(goal)
-        | Action::RetryWithChecks(goal)
-        | Action::RaiseBudget(goal, _)
-        | Action::RetryFresh(goal) => post(format!("/goals/{goal}/retry")),
+        Action::Merge(goal) => post(format!("/goals/{goal}/merge")),
+        Action::MergeUnproven(goal) => with(post(format!("/goals/{goal}/merge")), json!({"unproven": true})),
+        Action::Retry(goal) => post(format!("/goals/{goal}/retry")),
+        Action::RetryWithChecks(goal) => with(post(format!("/goals/{goal}/retry")), json!({"checks": ["…"]})),
+        Action::RaiseBudget(goal, axis) => {
+            let more = axis.suggestion().rsplit('=').next();
+            with(post(format!("/goals/{goal}/retry")), json!({"budget": {axis.name(): more}}))
+        }
+        Action::RetryFresh(goal) => with(post(format!("/goals/{goal}/retry")), json!({"fresh": true})),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use towline_core::{Axis, GoalId};
+
+    use super::*;
+
+    #[test]
+    fn a_hint_names_a_request_that_is_not_refused_again() {
+        let goal: GoalId = "01932f6e-7c00-7abc-8def-0123456789ab".parse().expect("an id");
+        let hint = route(&Action::RaiseBudget(goal, Axis::Attempts));
+        let expected = format!("POST /api/v1/goals/{goal}/retry with {{\"budget\":{{\"attempts\":\"+5\"}}}}");
+        assert_eq!(hint, Some(expected));
     }
 }

@@ -69,7 +69,7 @@ fn opened_lines(opened: &OpenedAccount, now: Timestamp) -> Vec<String> {
     }
     let cannot = |refused: &RefusedGoal| {
         let (goal, why) = (output::brief(&refused.goal), output::brief(&refused.why));
-        format!("{goal} cannot go on: {why}")
+        format!("{goal} cannot continue: {why}")
     };
     lines.extend(refused.iter().map(cannot));
     lines
