@@ -437,3 +437,35 @@ fn a_text_that_failed_comes_before_what_was_typed_since() {
         assert_eq!(line.text(), "first\nsecond!", "{is_typing}");
     }
 }
+
+#[test]
+fn the_end_of_a_log_is_read_until_nothing_is_missing() {
+    let entry = |seq| logged(1, seq, &json!({"kind": "notice", "text": "x"}));
+    let events = |seqs: std::ops::RangeInclusive<u64>| -> EventPage {
+        let events: Vec<Value> =
+            seqs.map(|seq| serde_json::from_str(&entry(seq)).expect("an entry")).collect();
+        serde_json::from_value(json!({"events": events, "cursor": null})).expect("a page")
+    };
+    let mut model = one("running");
+    model.open_goal(id(1));
+    let read = report(1, "running", "x", &json!({}));
+    model.take(Input::Reply(Reply::Goal(id(1), Ok(Box::new((read, 1_000))))), at(0));
+    let logged = |seq| Input::Goal(id(1), FeedNews::Logged(entry(seq)));
+    (701..=5_000).for_each(|seq| model.take(logged(seq), at(0)));
+    model.requests();
+    press(&mut model, "g");
+    let [Request::Events(_, part)] = model.requests()[..] else { panic!("nothing older is read") };
+    let Part::Older { after, limit } = part else { panic!("{part:?}") };
+    model.take(Input::Reply(Reply::Events(id(1), part, Ok(events(after + 1..=after + limit)))), at(0));
+    press(&mut model, "G");
+    let part = Part::Newer { after: 5_000 - PAGE };
+    assert_eq!(model.requests(), [Request::Events(id(1), part)]);
+    model.take(logged(5_001), at(0));
+    model.take(Input::Reply(Reply::Events(id(1), part, Ok(events(5_001 - PAGE..=5_000)))), at(0));
+    let rest = Part::Newer { after: 5_000 };
+    assert_eq!(model.requests(), [Request::Events(id(1), rest)]);
+    // What could not be read is asked for again with the next entry.
+    model.take(Input::Reply(Reply::Events(id(1), rest, Err(lost()))), at(0));
+    model.take(logged(5_002), at(0));
+    assert_eq!(model.requests(), [Request::Events(id(1), rest)]);
+}
