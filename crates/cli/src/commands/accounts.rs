@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn opening_an_account_shows_how_many_goals_go_on() {
+    fn opening_an_account_shows_how_many_goals_continue() {
         let account = Account {
             name: "main".into(),
             agent: AgentName::new("claude"),
@@ -122,7 +122,7 @@ mod tests {
             lines.join("\n")
         };
         let (opened, refused) =
-            ("main: open for one goal, which tries it", "c cannot go on: the budget `wall` is spent");
+            ("main: open for one goal, which tries it", "c cannot continue: the budget `wall` is spent");
         assert_eq!(lines(&[]), format!("{opened}\n{refused}"));
         let one = "1 goal that waited for it is queued again";
         assert_eq!(lines(&["a"]), format!("{opened}\n{one}\n{refused}"));
