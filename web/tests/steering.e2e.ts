@@ -106,7 +106,7 @@ describe('steering', () => {
     await open(`/goal/${id}`);
     const message = desk.page.locator('.message', { hasText: 'I was told:' }).last();
     await message.getByText('Say it politely.').waitFor();
-    expect(await message.innerText()).toMatch(/work\.txt:1\s+> \+/);
+    expect(await message.innerText()).toMatch(/\bwork\.txt:1\s+> \+/);
   });
 
   it('retries with a message and a larger budget', async () => {

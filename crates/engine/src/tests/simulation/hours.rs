@@ -95,6 +95,8 @@ struct Known<'a> {
     came_at: BTreeMap<GoalId, Timestamp>,
     /// Agents whose account is limited: since when and until when.
     limited: BTreeMap<AgentName, (Timestamp, Timestamp)>,
+    /// When the last attempt of each goal began.
+    began: BTreeMap<GoalId, Timestamp>,
 }
 
 impl Known<'_> {
@@ -116,12 +118,16 @@ impl Known<'_> {
     }
 
     /// Takes in an attempt that ended.
-    fn end(&mut self, agent: &AgentName, end: &End, at: Timestamp) {
+    fn end(&mut self, goal: &Goal, end: &End, at: Timestamp) {
+        let agent = &goal.agents[0];
         match end {
             End::RateLimited { until: Some(until) } => {
                 self.limited.insert(agent.clone(), (at, *until));
             }
-            end if !end.is_bad() => {
+            // One that began before the limit was known shows nothing about it.
+            end if !end.is_bad()
+                && self.limited.get(agent).is_some_and(|(since, _)| self.began[&goal.id] >= *since) =>
+            {
                 self.limited.remove(agent);
             }
             _ => {}
@@ -171,12 +177,16 @@ fn assert_scheduled(goals: &[Goal], log: &[(PoolSeq, Envelope)]) -> usize {
         queued_at: goals.iter().map(|goal| (goal.id, goal.created_at)).collect(),
         came_at: goals.iter().map(|goal| (goal.id, goal.created_at)).collect(),
         limited: BTreeMap::new(),
+        began: BTreeMap::new(),
     };
     let mut aged = 0;
     for (_, Envelope { at, goal: id, event, .. }) in log {
         let goal = by_id[id];
         match event {
-            Event::AttemptEnded { end, .. } => known.end(&goal.agents[0], end, *at),
+            Event::AttemptStarted => {
+                known.began.insert(*id, *at);
+            }
+            Event::AttemptEnded { end, .. } => known.end(goal, end, *at),
             Event::PhaseChanged { phase } => {
                 let before = known.phases.insert(*id, phase.clone());
                 if *phase == Phase::Queued {
