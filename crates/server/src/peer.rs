@@ -5,7 +5,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Duration;
 
 /// The two ends of a connection.
 #[derive(Debug, Clone, Copy)]
@@ -29,23 +28,9 @@ struct Socket {
     inode: u64,
 }
 
-/// How often a process is looked for. The kernel lists sockets and files while they come and go, and may pass over one.
-const TRIES: usize = 5;
-const PAUSE: Duration = Duration::from_millis(10);
-
 /// Why the process at the other end may not change anything. Another user's process is no agent of ours; one of ours that cannot be
 /// found has just ended, or hides.
 pub(crate) fn refusal(state_directory: &Path, connection: Connection) -> Option<String> {
-    for _ in 1..TRIES {
-        match refusal_now(state_directory, connection) {
-            Some(why) if why == UNKNOWN => std::thread::sleep(PAUSE),
-            found => return found,
-        }
-    }
-    refusal_now(state_directory, connection)
-}
-
-fn refusal_now(state_directory: &Path, connection: Connection) -> Option<String> {
     if !cfg!(target_os = "linux") {
         return None;
     }
