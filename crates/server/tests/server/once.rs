@@ -30,12 +30,18 @@ async fn of_many_requests_with_one_key_at_once_one_is_carried_out_and_none_fails
     let server = Server::start().await;
     let new = json!({"prompt": "Once", "repository": server.project.path()});
     let create = server.post("/goals").header("idempotency-key", "key-1").json(&new);
-    let replies = futures::future::join_all((0..20).map(|_| create.clone().send())).await;
-    let mut statuses: Vec<u16> = replies.iter().map(|reply| reply.status).collect();
+    // Client and server are one process here, so the git that the server starts has the client's connections for a moment, and whoever
+    // has one with it is taken for an agent.
+    let send = async || loop {
+        let reply = create.clone().send().await;
+        if reply.status != 403 {
+            return reply.status;
+        }
+    };
+    let mut statuses: Vec<u16> = futures::future::join_all((0..20).map(|_| send())).await;
     statuses.sort_unstable();
     assert_eq!(statuses[0], 201, "{statuses:?}");
-    // The process behind one of many connections at once may not be found, which refuses its request.
-    assert!(statuses[1..].iter().all(|status| [403, 409].contains(status)), "{statuses:?}");
+    assert!(statuses.iter().all(|status| [201, 409].contains(status)), "{statuses:?}");
     assert_eq!(create.send().await.status, 201);
     assert_eq!(server.get("/goals").send().await.json()["goals"].as_array().map(Vec::len), Some(1));
     server.stop().await;
