@@ -1,4 +1,5 @@
 //! The JSON that leaves the process: what `--json` prints, the error that it prints instead, and what HTTP takes and gives.
+//! [`KnownSecrets`] hides in it what must not leave.
 //!
 //! These types are apart from the domain's types, so that a change inside does not change what programs read. They decide
 //! nothing: `towline-app` fills them in. `schema.json` beside this crate is their JSON schema; a test keeps it up to date.
@@ -16,6 +17,7 @@ mod question;
 pub mod routes;
 #[cfg(test)]
 mod schema;
+mod secrets;
 mod steps;
 mod verdict;
 
@@ -41,6 +43,7 @@ pub use self::pool::{
     QueueReport, RefusedGoal, ServerLine,
 };
 pub use self::question::{OptionReport, PartReport, QuestionLine, QuestionReport};
+pub use self::secrets::KnownSecrets;
 pub use self::steps::{
     GcReport, InitReport, InstalledAgent, MergeReport, MissingPart, PreservedReport, ProposedCheck,
     PushReport, RmReport, SparedReport, VerifyReport, WasteReport,

@@ -7,6 +7,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use towline_api::KnownSecrets;
 use towline_config::{Config, Inspection, Layer, LayerContent, LayerName, Loaded};
 use towline_core::Goal;
 use towline_engine::{
@@ -19,7 +20,6 @@ use towline_store::{SqliteStore, Store, UpgradeGuard};
 use crate::error::Error;
 use crate::mcp_file;
 use crate::projects::Projects;
-use crate::secrets::KnownSecrets;
 use crate::steady::Steady;
 use crate::upgrade::{ShowUpgrade, Upgrade};
 

@@ -39,7 +39,6 @@ mod restore;
 mod resume;
 mod rules;
 mod scheduling;
-mod secrets;
 mod server;
 mod service;
 mod steady;
@@ -80,7 +79,6 @@ pub use self::restore::{Restored, restore};
 pub use self::resume::{Resumption, reopen, resume, runs_elsewhere};
 pub use self::rules::Rules;
 pub use self::scheduling::must_not_wait;
-pub use self::secrets::KnownSecrets;
 pub use self::server::{
     ServerPlace, Stopped, VERSION, await_suspended, queue_goal, server_here, server_of, server_place,
     stop_server, working,

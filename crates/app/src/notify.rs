@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
-use towline_api::Notification;
+use towline_api::{KnownSecrets, Notification};
 use towline_config::{LayerName, NotifySettings};
 use towline_core::{About, Ask, Goal, GoalState, Phase, QuestionNo, StopWhy, Stopping};
 use towline_engine::{Clock, SystemClock};
@@ -22,7 +22,6 @@ use towline_engine::{Clock, SystemClock};
 use crate::context::Context;
 use crate::error::Error;
 use crate::holds::time_of_day;
-use crate::secrets::KnownSecrets;
 
 /// How long the command may take.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use towline_app::{Context, Error};
 use towline_engine::known_secrets;
-use towline_view::Letters;
+use towline_terminal::Letters;
 
 use crate::output;
 use crate::upgrade::show_upgrade;
 
 /// Has the secrets in this process's environment hidden from now on.
 pub(crate) fn know_own_secrets() {
-    towline_view::secrets().add(&known_secrets(&environment(), []));
+    towline_terminal::secrets().add(&known_secrets(&environment(), []));
 }
 
 fn environment() -> BTreeMap<String, String> {
@@ -25,8 +25,11 @@ pub(crate) fn of_this_process() -> Result<Context, Error> {
         .map_err(|error| Error::usage(format!("the current directory cannot be used: {error}")))?;
     let program = std::env::current_exe()
         .map_err(|error| Error::internal(format!("cannot find this program's own file: {error}")))?;
-    let secrets = towline_view::secrets().clone();
+    let secrets = towline_terminal::secrets().clone();
     let context = Context { secrets, show_upgrade, ..Context::new(environment(), directory, program) };
-    output::know_person(context.variable("HOME").unwrap_or_default(), Letters::of(&context));
+    output::know_person(
+        context.variable("HOME").unwrap_or_default(),
+        Letters::of(|name| context.variable(name)),
+    );
     Ok(context)
 }

@@ -46,7 +46,7 @@ impl Subscriber for Log {
         let text = format!("{:.6} {}{}", SystemClock.now(), line.message, line.fields).replace('\n', " ");
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         // Nothing depends on the log.
-        let _ = writeln!(out, "{}", towline_view::mask().text(&text));
+        let _ = writeln!(out, "{}", towline_terminal::mask().text(&text));
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -108,7 +108,7 @@ mod tests {
     fn a_decision_is_one_line_with_its_goal_attempt_and_lease_and_without_secrets() {
         let mut secrets = Secrets::default();
         secrets.add("API_TOKEN", "hidden-in-every-log-1234");
-        towline_view::secrets().add(&secrets);
+        towline_terminal::secrets().add(&secrets);
         let buffer = Buffer::default();
         let log = Log { out: Mutex::new(Box::new(buffer.clone())) };
         tracing::subscriber::with_default(log, || {

@@ -3,8 +3,8 @@
 
 use towline_api::{Finding, Level};
 pub(crate) use towline_app::inspect::{Mark, Row};
+use towline_terminal::{Paint, counted, cut, printable};
 use towline_view::hints::{command_line, words};
-use towline_view::{Paint, counted, cut, printable};
 
 use crate::output::{homely, terminal_width};
 

@@ -15,7 +15,8 @@ use towline_core::{Envelope, Event, Phase, QuestionNo};
 use towline_engine::{Clock, Home, SystemClock};
 use towline_process::Stream;
 use towline_store::GoalRecord;
-use towline_view::{AnswerBy, Board, Canvas, Detail, Letters, Paint, Place, Story, columns, printable};
+use towline_terminal::{AnswerBy, Detail, Letters, Paint, Place, Story, columns, printable};
+use towline_view::{Board, Canvas};
 
 use crate::output;
 use drawer::{Drawer, screen_size};
@@ -102,7 +103,7 @@ impl Live {
         let block = (can_move && output::is_terminal()).then(|| Block {
             board: None,
             paint,
-            drawer: Drawer::new(Letters::of(context)),
+            drawer: Drawer::new(Letters::of(|name| context.variable(name))),
             waiting: Vec::new(),
             drawn_at: None,
             prompt: None,

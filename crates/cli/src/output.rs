@@ -18,8 +18,8 @@ use serde::Serialize;
 use towline_app::Context;
 use towline_core::harmless;
 use towline_process::is_in_foreground;
-use towline_view::{Letters, Medium, Paint, clean, mask, secrets, use_time_zone, wrapped};
-pub(crate) use towline_view::{brief, printable, short_id};
+use towline_terminal::{Letters, Medium, Paint, clean, mask, secrets, use_time_zone, wrapped};
+pub(crate) use towline_terminal::{brief, printable, short_id};
 
 /// The least width that lines are fitted to. Some terminals report none.
 const NARROWEST: usize = 20;
@@ -173,9 +173,9 @@ pub(crate) fn json(layout: Layout, value: &impl Serialize) -> String {
     secrets().json(&text.unwrap_or_default())
 }
 
-/// Rows of cells as [a table](towline_view::table) that fits the terminal.
+/// Rows of cells as [a table](towline_terminal::table) that fits the terminal.
 pub(crate) fn table(rows: &[Vec<String>], may_go: &[&str]) -> Vec<String> {
-    towline_view::table(rows, may_go, terminal_width())
+    towline_terminal::table(rows, may_go, terminal_width())
 }
 
 /// The colours for standard output.

@@ -11,7 +11,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use towline_app::KnownSecrets;
+use towline_api::KnownSecrets;
 use towline_core::{Envelope, Event as Happened, GoalId, PoolSeq, Seq};
 use towline_engine::{Live, LiveMessage, PoolEvents, is_signed_in};
 use towline_store::StoreError;

@@ -14,11 +14,10 @@ use jiff::Timestamp;
 use towline_core::{AgentEvent, Envelope, Event, Goal, GoalState, Phase, Seq, show_duration};
 use towline_engine::Home;
 use towline_store::GoalRecord;
+use towline_terminal::Tools;
 
-pub(crate) use budget::{short, spent_of_limits};
+pub(crate) use budget::spent_of_limits;
 pub use lines::Canvas;
-
-use crate::tools::Tools;
 
 /// What a goal is doing now.
 pub struct Board {

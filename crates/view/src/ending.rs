@@ -5,11 +5,9 @@ use towline_app::report::{WARM, confirmed_by};
 use towline_app::{NextStep, hint_about_end};
 use towline_core::{GoalState, Phase, Usage, show_duration};
 use towline_store::GoalRecord;
+use towline_terminal::{Paint, brief, clock_time, counted, printable, question_lines, spent, time_left};
 
-use crate::board::short;
 use crate::hints::words;
-use crate::text::{brief, counted, printable};
-use crate::{Paint, clock_time, question_lines, time_left};
 
 /// How many lines of a long reason are shown: the last ones, because errors are at the end of what a command prints.
 const MORE: usize = 12;
@@ -104,19 +102,6 @@ fn asked(record: &GoalRecord) -> String {
 fn first_asked(record: &GoalRecord) -> String {
     let title = record.state.open_question().map(|question| question.ask.title()).unwrap_or_default();
     title.lines().next().unwrap_or_default().to_owned()
-}
-
-/// What was used. Agents that report their cost do so at the end of a turn; until then it is estimated, where the price of the
-/// model is known.
-pub(crate) fn spent(usage: &Usage) -> String {
-    let more = if usage.partial { "+" } else { "" };
-    let tokens = format!("{}{more} tokens", short(usage.tokens().0));
-    match (usage.knows_tokens(), usage.knows_cost()) {
-        (true, true) => format!("{tokens} · {}", usage.spent()),
-        (true, false) => format!("{tokens} · cost unknown"),
-        (false, true) => format!("tokens unknown · {}", usage.spent()),
-        (false, false) => "usage unknown".to_owned(),
-    }
 }
 
 fn elapsed(from: Timestamp, to: Timestamp) -> std::time::Duration {

@@ -9,9 +9,9 @@ use towline_core::{
     show_duration,
 };
 use towline_store::GoalRecord;
+use towline_terminal::{PASSED_ONLY_WARM, Paint, brief, clock_time, in_words, speaks_to_towline, spent};
 
-use crate::story::{PASSED_ONLY_WARM, in_words, speaks_to_towline};
-use crate::{Paint, brief, clock_time, few, spent, spent_of_limits};
+use crate::{few, spent_of_limits};
 
 /// How many lines of a failed check's output are shown.
 const EVIDENCE: usize = 12;

@@ -2,8 +2,7 @@
 
 use towline_app::{Action, Hint};
 use towline_core::{GoalId, QuestionNo};
-
-use crate::how_to_answer;
+use towline_terminal::how_to_answer;
 
 /// A hint as a person reads it.
 pub fn words(hint: &Hint) -> String {

@@ -3,9 +3,7 @@
 use jiff::Timestamp;
 use towline_core::{Event, GoalId, Phase};
 use towline_store::GoalRecord;
-
-use crate::text::brief;
-use crate::time::clock_time;
+use towline_terminal::{brief, clock_time};
 
 /// A line about a goal in the terminal of a server.
 pub fn journal_line(at: Timestamp, goal: GoalId, what: &str, now: Timestamp) -> String {

@@ -8,8 +8,7 @@ use towline_app::Holds;
 use towline_app::report::UNREADABLE;
 use towline_core::{MicroUsd, Phase, Spent};
 use towline_store::{GoalSummary, Listed};
-
-use crate::{age, brief, clock_time, cut, table};
+use towline_terminal::{age, brief, clock_time, cut, table};
 
 /// Instead of a value that there is not.
 const NOTHING: &str = "–";

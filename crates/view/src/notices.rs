@@ -3,8 +3,7 @@
 use towline_agent::Restriction;
 use towline_app::{Notice, notices_about};
 use towline_core::{Goal, GoalId, WorkspaceMode};
-
-use crate::{brief, printable};
+use towline_terminal::{brief, printable};
 
 /// One notice; it may have several lines.
 pub fn notice_text(notice: &Notice) -> String {

@@ -12,7 +12,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line as ScreenLine, Span};
-use towline_view::{Group, Letters, Paint, Step, Tone, clean, columns, cut};
+use towline_terminal::{Group, Letters, Paint, Step, Tone, brief, clean, columns, cut};
 
 use self::text::{line, style, styled};
 use crate::keys::HELP;
@@ -129,7 +129,7 @@ fn status_line(model: &Model, width: usize, now: Timestamp) -> ScreenLine<'stati
         }
         (_, None) if model.problem.is_some() && matches!(model.mode, Mode::Browse) => {
             let problem = model.problem.as_deref().unwrap_or_default();
-            line(&cut(&format!("configuration: {}", towline_view::brief(problem)), width), Some(Tone::Bad))
+            line(&cut(&format!("configuration: {}", brief(problem)), width), Some(Tone::Bad))
         }
         (_, None) => keys_line(model, width, now),
     }

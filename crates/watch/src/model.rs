@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use towline_api::{
     CostReport, EventPage, GoalPage, GoalReport, HoldReport, MergeReport, QuestionLine, QueueReport,
 };
-use towline_view::{Tone, brief};
+use towline_terminal::{Tone, brief};
 
 pub(crate) use self::goal::{CheckState, GoalView};
 pub(crate) use self::home::{HomeLine, More};

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use towline_api::{AccountLine, OpenedAccount, RefusedGoal};
 use towline_app::{Context, Error, accounts, open_account};
 use towline_engine::{Clock, SystemClock};
-use towline_view::{age, clock_time};
+use towline_terminal::{age, clock_time};
 
 use crate::output::{self, Layout};
 

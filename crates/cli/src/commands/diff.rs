@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use towline_app::{Change, Context, Detail, Error, diff};
-use towline_view::Paint;
+use towline_terminal::Paint;
 
 use crate::args::Diff;
 use crate::commands::foreground::Interrupts;
@@ -24,7 +24,7 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<(), Error> {
     if diff.is_empty() {
         output::eprint(format_args!("goal {} has changed nothing", goal.short()));
     }
-    let shown = towline_view::mask().text(&diff).into_owned();
+    let shown = towline_terminal::mask().text(&diff).into_owned();
     if shown != diff {
         output::eprint(format_args!("note: secrets are hidden in this diff; --raw shows them"));
     }
@@ -34,7 +34,8 @@ pub(crate) async fn run(context: &Context, args: Diff) -> Result<(), Error> {
     }
     // Whatever the agent wrote into a file is there to be read, not obeyed.
     let paint = output::paint(context);
-    let lines: Vec<String> = shown.lines().map(|line| towline_view::clean(&painted(paint, line))).collect();
+    let lines: Vec<String> =
+        shown.lines().map(|line| towline_terminal::clean(&painted(paint, line))).collect();
     if !lines.is_empty() && !paged(context, &lines)? {
         lines.iter().for_each(output::print_or_exit);
     }

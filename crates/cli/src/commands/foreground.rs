@@ -15,7 +15,8 @@ use towline_app::{Context, Error, NOTIFY_COMMAND, Notifier, State, Steering, nex
 use towline_core::{AgentName, Event, Goal, PauseReason, Seq};
 use towline_engine::{AgentInTrouble, Clock, EngineError, Handle, Home, StoreTrouble, SystemClock};
 use towline_store::GoalRecord;
-use towline_view::{clock_time, ending, note_unprotected, step_lines};
+use towline_terminal::clock_time;
+use towline_view::{ending, note_unprotected, step_lines};
 
 use crate::args::RunFormat;
 use crate::commands::watching::Watching;

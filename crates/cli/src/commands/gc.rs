@@ -44,11 +44,11 @@ fn print_leftovers(found: &Leftovers) {
     let verb = if found.dry_run { "would remove" } else { "removed" };
     for Waste { kind, path, branch, bytes, .. } in &found.findings.waste {
         let branch = branch.as_ref().map(|branch| format!(" and branch {branch}")).unwrap_or_default();
-        let size = towline_view::bytes(*bytes);
+        let size = towline_terminal::bytes(*bytes);
         output::print_fitted(&[format!("{verb} {:<9} {}{branch} ({size})", kind.name(), path.display())]);
     }
     output::print_fitted(&left(&found.findings.spared));
-    let freed = towline_view::bytes(found.bytes());
+    let freed = towline_terminal::bytes(found.bytes());
     output::print_or_exit(match (found.findings.waste.len(), found.dry_run) {
         (0, _) => {
             let age = show_duration(found.retention);

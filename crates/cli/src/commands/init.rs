@@ -3,7 +3,7 @@
 use towline_api::MissingPart;
 use towline_app::init::{Proposal, Protection, Writing, init};
 use towline_app::{Context, Error};
-use towline_view::Paint;
+use towline_terminal::Paint;
 use towline_view::hints::words;
 
 use crate::inspect::{Mark, Row, rows_lines};

@@ -6,7 +6,8 @@ use towline_app::{Context, Error, Until, follow, raw_output, runs_elsewhere};
 use towline_core::{Envelope, Seq};
 use towline_engine::{Clock, SystemClock};
 use towline_process::Stream;
-use towline_view::{Detail, Story, ending};
+use towline_terminal::{Detail, Story};
+use towline_view::ending;
 
 use crate::args::{Logs, RunFormat};
 use crate::commands::attach::{From, attach};

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use towline_app::{Context, Error, Merged};
 use towline_core::Commit;
-use towline_view::Paint;
+use towline_terminal::Paint;
 use towline_workspace::{MergeStyle, MergeWay};
 
 use crate::commands::STOPPED;
@@ -93,7 +93,7 @@ fn print_merge(paint: Paint, merged: &Merged) {
     let (into, candidate) = (&merged.report.into, merged.candidate.short());
     let root = output::homely(&merged.root.display().to_string());
     let dry_run = merged.report.dry_run;
-    let files = towline_view::counted(merged.report.files, "file");
+    let files = towline_terminal::counted(merged.report.files, "file");
     let how = match merged.way {
         MergeWay::AlreadyThere => {
             return output::print_or_exit(format_args!(

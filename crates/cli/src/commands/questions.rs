@@ -4,7 +4,7 @@ use towline_app::report::{asking, open_questions};
 use towline_app::{Context, Error};
 use towline_engine::{Clock, SystemClock};
 use towline_store::GoalRecord;
-use towline_view::{how_to_answer, question_lines, time_left};
+use towline_terminal::{how_to_answer, question_lines, time_left};
 
 use crate::args::OutputFormat;
 use crate::output::{self, Layout};

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use towline_app::{Context, Error, ReplayOutcome, replay};
 use towline_core::Envelope;
 use towline_engine::{Clock, SystemClock};
-use towline_view::{Detail, Story};
+use towline_terminal::{Detail, Story};
 
 use crate::output::{self, Layout};
 

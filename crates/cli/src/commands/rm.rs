@@ -63,7 +63,10 @@ fn print_discarded(goal: GoalId) {
 
 fn print_removed(record: &GoalRecord, removed: &Removed) {
     let id = record.goal.id.short();
-    output::print_or_exit(format_args!("removed goal {id} ({} freed)", towline_view::bytes(removed.bytes)));
+    output::print_or_exit(format_args!(
+        "removed goal {id} ({} freed)",
+        towline_terminal::bytes(removed.bytes)
+    ));
     for work in &removed.preserved {
         output::print_or_exit(format_args!(
             "  its unmerged work is still at {}: git -C {} branch NAME {}",

@@ -21,7 +21,8 @@ use crate::commands::down::ids;
 use crate::commands::foreground::Interrupts;
 use crate::commands::{journal, open};
 use crate::output;
-use towline_view::{clock_time, journal_line};
+use towline_terminal::clock_time;
+use towline_view::journal_line;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use towline_app::{Context, Error, RecheckStep, Verified};
 use towline_check::Progress;
 use towline_core::Verdict;
-use towline_view::{Detail, Paint, Story};
+use towline_terminal::{Detail, Paint, Story};
 
 use crate::args::GoalAndFormat;
 use crate::commands::STOPPED;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use towline_app::{Action, Context, Error};
 use towline_engine::{Clock, Home, SystemClock, operator_token, running_server};
-use towline_view::Letters;
+use towline_terminal::Letters;
 use towline_watch::{Dashboard, Left, Look, Place};
 
 use crate::args::{Attach, RunFormat};
@@ -67,7 +67,7 @@ async fn show(context: &Context, goal: Option<String>) -> Result<ExitCode, Error
     let dashboard = Dashboard {
         discover: Arc::new(move || discover(&home)),
         goal,
-        look: Look { paint: output::paint(context), letters: Letters::of(context) },
+        look: Look { paint: output::paint(context), letters: Letters::of(|name| context.variable(name)) },
         now: || SystemClock.now(),
         suspend,
         nonce: uuid::Uuid::new_v4().simple().to_string(),

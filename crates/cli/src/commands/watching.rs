@@ -8,7 +8,7 @@ use towline_app::{Context, Holds, Notifier, State, Steering, hold_report};
 use towline_core::{Envelope, Event, GoalId, HoldReason, Phase, Seq};
 use towline_engine::{Clock, Home, LiveMessage, SystemClock};
 use towline_store::{GoalRecord, Store};
-use towline_view::{Place, how_to_answer};
+use towline_terminal::{Place, how_to_answer};
 
 use crate::args::RunFormat;
 use crate::commands::foreground::suspend;

@@ -8,7 +8,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::termios::tcgetwinsize;
-use towline_view::{Letters, clean, columns, printable};
+use towline_terminal::{Letters, clean, columns, printable};
 
 /// How many rows of the screen the block takes, as it was drawn. Here and not in the drawer so that a panic, wherever it
 /// happens, takes the block away before it speaks.

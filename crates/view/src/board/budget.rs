@@ -3,11 +3,10 @@
 use jiff::Timestamp;
 use towline_core::{Axis, MicroUsd, Tokens};
 use towline_store::GoalRecord;
+use towline_terminal::{Paint, Tone, columns, short_number};
 
 use super::Board;
 use super::lines::{Canvas, ticking};
-use crate::line::columns;
-use crate::{Paint, Tone};
 
 /// How many columns a bar has.
 const BAR: usize = 10;
@@ -77,7 +76,7 @@ impl Board {
             facts.push(ticking(begun, now));
         }
         if !has_bar(Axis::Tokens) && usage.tokens() != Tokens(0) {
-            facts.push(format!("{} tokens", short(usage.tokens().0)));
+            facts.push(format!("{} tokens", short_number(usage.tokens().0)));
         }
         let spent = usage.spent();
         if !has_bar(Axis::Usd) && spent.amount != MicroUsd(0) {
@@ -100,7 +99,7 @@ impl Board {
                 // A row of them that is empty is as it should be.
                 Errors | Denials if used == 0 => return None,
                 Usd => (if_known(usage.knows_cost(), usage.spent().to_string()), MicroUsd(limit).to_string()),
-                Tokens => (if_known(usage.knows_tokens(), short(used)), short(limit)),
+                Tokens => (if_known(usage.knows_tokens(), short_number(used)), short_number(limit)),
                 Wall => (ticking(begun, now), round(limit)),
                 _ => (used.to_string(), limit.to_string()),
             };
@@ -127,19 +126,6 @@ pub(crate) fn spent_of_limits(record: &GoalRecord, now: Timestamp) -> Vec<String
     gauges.into_iter().map(|Gauge { axis, words, note, .. }| format!("{axis} {words}{note}")).collect()
 }
 
-/// A short form of a number: 950, 12k, 1.2M.
-pub(crate) fn short(number: u64) -> String {
-    let tenths = |unit: u64, name: &str| match (number / unit, number % unit * 10 / unit) {
-        (whole @ 100.., _) | (whole, 0) => format!("{whole}{name}"),
-        (whole, tenth) => format!("{whole}.{tenth}{name}"),
-    };
-    match number {
-        ..1_000 => number.to_string(),
-        1_000..1_000_000 => tenths(1_000, "k"),
-        _ => tenths(1_000_000, "M"),
-    }
-}
-
 /// A limit as people write it: `4h`, `1h 30m`.
 fn round(seconds: u64) -> String {
     let parts = [(seconds / 3_600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
@@ -151,12 +137,6 @@ fn round(seconds: u64) -> String {
 #[cfg(test)]
 mod unit {
     use super::*;
-
-    #[test]
-    fn numbers_are_short() {
-        let shown = [0, 999, 1_000, 1_250, 45_000, 123_456, 2_000_000, 2_340_000].map(short);
-        assert_eq!(shown, ["0", "999", "1k", "1.2k", "45k", "123k", "2M", "2.3M"]);
-    }
 
     #[test]
     fn limits_are_shown_without_the_units_they_do_not_use() {

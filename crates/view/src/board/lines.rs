@@ -2,12 +2,11 @@
 
 use jiff::Timestamp;
 use towline_core::{AttemptNo, EndKind, Phase, StopWhy, Stopping};
+use towline_terminal::{
+    Paint, Tone, clock_time, columns, cut, how_to_answer, named, printable, sign, wrapped,
+};
 
 use super::{Board, RunningCheck};
-use crate::line::{columns, cut, wrapped};
-use crate::text::printable;
-use crate::tools::{named, sign};
-use crate::{Paint, Tone, clock_time, how_to_answer};
 
 /// A screen with fewer columns gets one line.
 const NARROW: usize = 40;

@@ -10,11 +10,9 @@ use towline_core::{
     MicroUsd, PlanEntry, Question, QuestionNo, SessionId, SessionStarted, Source, StopWhy, Stopping, Timeout,
     Tokens, ToolKind, ToolStatus, ToolUse, Usage, Verdict,
 };
+use towline_terminal::{Letters, Paint, columns};
 
 use super::*;
-use crate::Paint;
-use crate::letters::Letters;
-use crate::line::columns;
 
 pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).expect("in range")

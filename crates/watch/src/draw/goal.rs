@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line as ScreenLine, Span};
 use towline_api::{BudgetLine, GoalReport};
 use towline_core::show_duration;
-use towline_view::{Tone, brief, columns, cut, short_id, wrapped};
+use towline_terminal::{Tone, brief, columns, cut, short_id, wrapped};
 
 use super::text::{line, of_painted, shown, styled};
 use super::{both_ends, put};

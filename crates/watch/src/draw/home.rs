@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line as ScreenLine, Span};
 use towline_api::QuestionLine;
-use towline_view::{Tone, brief, columns, cut, short_id};
+use towline_terminal::{Tone, brief, columns, cut, short_id};
 
 use super::text::{cell, line, styled};
 use super::{chosen, put};

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use ratatui::text::{Line as ScreenLine, Span};
 use towline_api::{MergeReport, QuestionReport};
-use towline_view::{Tone, columns, counted, cut, short_id, wrapped};
+use towline_terminal::{Tone, columns, counted, cut, short_id, wrapped};
 
 use super::text::{line, shown, style, styled};
 use crate::model::{Line, Mode, Model, Proof, Purpose, left};

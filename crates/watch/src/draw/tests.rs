@@ -303,7 +303,7 @@ fn the_last_of_a_thousand_goals_can_be_chosen() {
     }
     press(&mut model, "G");
     let shown = text(&screen(&mut model, SIZES[0], COLOURS), false);
-    assert!(shown.contains(&format!("> {}", towline_view::short_id(&id(1_000)))), "{shown}");
+    assert!(shown.contains(&format!("> {}", towline_terminal::short_id(&id(1_000)))), "{shown}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line as ScreenLine, Span};
-use towline_view::{Tone, columns, cut, printable};
+use towline_terminal::{Tone, columns, cut, printable};
 
 /// The colours of a tone: the same as in the rest of the terminal.
 pub(super) fn style(tone: Option<Tone>) -> Style {
@@ -66,7 +66,7 @@ pub(super) fn of_painted(text: &str) -> ScreenLine<'static> {
 
 #[cfg(test)]
 mod tests {
-    use towline_view::Paint;
+    use towline_terminal::Paint;
 
     use super::*;
 

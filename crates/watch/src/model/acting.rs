@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;
 use towline_api::{GoalReport, MergeReport};
-use towline_view::{Step, brief, printable, short_id, status};
+use towline_terminal::{Step, brief, printable, short_id, status};
 
 use super::{Act, Flight, GoalView, Line, Mode, Model, Part, Proof, Purpose, Request, Typed};
 use crate::client::Failure;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use towline_api::QuestionLine;
-use towline_view::Group;
+use towline_terminal::Group;
 
 use super::{List, Model, Row};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use towline_api::{GoalPage, GoalReport, HoldReport, QueueReport};
 use towline_core::{AgentEvent, Envelope, Event, Role};
-use towline_view::brief;
+use towline_terminal::brief;
 
 use super::{Connection, List, Model, Request, Row};
 use crate::client::Failure;

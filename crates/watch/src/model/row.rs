@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use towline_api::{GoalLine, GoalReport, HoldReport, UsageReport};
 use towline_core::show_duration;
-use towline_view::{Group, Status, brief, reason, short_id, status};
+use towline_terminal::{Group, Status, brief, reason, short_id, status};
 
 /// What the list shows of a goal.
 #[derive(Debug, Clone, PartialEq)]

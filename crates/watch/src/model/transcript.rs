@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use jiff::Timestamp;
 use serde_json::Value;
 use towline_core::Envelope;
-use towline_view::{Detail, Paint, Story, columns, wrapped};
+use towline_terminal::{Detail, Paint, Story, columns, wrapped};
 
 /// How many entries are read at once.
 pub(crate) const PAGE: u64 = 300;

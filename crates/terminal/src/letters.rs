@@ -1,7 +1,5 @@
 //! The signs that the screen is drawn with: fine ones, or plain ASCII where a terminal may not have them.
 
-use towline_app::Context;
-
 /// Which signs a terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Letters {
@@ -13,13 +11,14 @@ pub enum Letters {
 
 impl Letters {
     /// Chosen by the encoding in the environment.
-    pub fn of(context: &Context) -> Self {
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| context.variable(name));
+    pub fn of<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let given = |name| variable(name).filter(|value| !value.is_empty());
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(given);
         let is_utf_8 = locale.is_some_and(|locale| {
             let locale = locale.to_ascii_lowercase();
             locale.contains("utf-8") || locale.contains("utf8")
         });
-        if is_utf_8 && context.variable("TERM") != Some("dumb") { Self::Unicode } else { Self::Ascii }
+        if is_utf_8 && variable("TERM") != Some("dumb") { Self::Unicode } else { Self::Ascii }
     }
 
     /// A text of ours with signs that can be shown, each as wide as before.
@@ -63,10 +62,9 @@ mod tests {
             (vec![("LANG", "de_DE.ISO-8859-1")], Letters::Ascii),
             (vec![], Letters::Ascii),
         ] {
-            let text = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-            let environment = variables.iter().map(text).collect();
-            let context = Context::new(environment, std::path::PathBuf::new(), std::path::PathBuf::new());
-            assert_eq!(Letters::of(&context), wanted, "{variables:?}");
+            let find =
+                |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+            assert_eq!(Letters::of(find), wanted, "{variables:?}");
         }
     }
 }

@@ -16,13 +16,13 @@ const REASON: usize = 160;
 
 /// The tools at work.
 #[derive(Default)]
-pub(crate) struct Tools {
+pub struct Tools {
     at_work: Vec<(ToolUse, Timestamp)>,
 }
 
 impl Tools {
     /// Takes note of a call; gives back since when one that is over was at work.
-    pub(crate) fn note(&mut self, tool: &ToolUse, at: Timestamp) -> Option<Timestamp> {
+    pub fn note(&mut self, tool: &ToolUse, at: Timestamp) -> Option<Timestamp> {
         let known = self.at_work.iter().position(|(known, _)| known.id == tool.id);
         match known {
             Some(known) if tool.status.is_over() => return Some(self.at_work.remove(known).1),
@@ -34,7 +34,7 @@ impl Tools {
     }
 
     /// Follows a call, and returns its line when it is over.
-    pub(crate) fn follow(&mut self, tool: &ToolUse, at: Timestamp, paint: Paint) -> Vec<String> {
+    pub fn follow(&mut self, tool: &ToolUse, at: Timestamp, paint: Paint) -> Vec<String> {
         let since = self.note(tool, at);
         if !tool.status.is_over() {
             return Vec::new();
@@ -44,24 +44,24 @@ impl Tools {
     }
 
     /// The call that began last, and since when.
-    pub(crate) fn newest(&self) -> Option<&(ToolUse, Timestamp)> {
+    pub fn newest(&self) -> Option<&(ToolUse, Timestamp)> {
         self.at_work.last()
     }
 
     /// How many are at work.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.at_work.len()
     }
 
     /// What was still at work when the agent ended.
-    pub(crate) fn left_behind(&mut self, paint: Paint) -> Vec<String> {
+    pub fn left_behind(&mut self, paint: Paint) -> Vec<String> {
         let left = std::mem::take(&mut self.at_work);
         left.iter().map(|(tool, _)| paint.warn(&format!("  {} was interrupted", title(tool)))).collect()
     }
 }
 
 /// The sign before a call of this kind.
-pub(crate) const fn sign(kind: ToolKind) -> char {
+pub const fn sign(kind: ToolKind) -> char {
     match kind {
         ToolKind::Execute => '$',
         ToolKind::Edit | ToolKind::Delete | ToolKind::Move => '±',
@@ -75,7 +75,7 @@ fn title(tool: &ToolUse) -> String {
 
 /// What a call is about, with the tool's name unless that is plain: a command is run, whatever runs it, and a sentence
 /// such as `Edit greet.sh` is plain.
-pub(crate) fn named(kind: ToolKind, name: &str, title: &str) -> String {
+pub fn named(kind: ToolKind, name: &str, title: &str) -> String {
     let is_plain = kind == ToolKind::Execute
         || kind == ToolKind::Mcp
         || name.is_empty()
@@ -119,7 +119,18 @@ fn reason(tool: &ToolUse) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::{at, tool};
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("in range")
+    }
+
+    /// A call that has printed nothing.
+    fn tool(kind: ToolKind, status: ToolStatus) -> ToolUse {
+        let call = serde_json::json!({
+            "id": "a", "tool": kind, "name": "Tool", "title": "it", "status": status, "paths": [],
+        });
+        serde_json::from_value(call).expect("a stored value")
+    }
 
     #[test]
     fn a_call_is_printed_once_with_how_it_ended_and_why() {

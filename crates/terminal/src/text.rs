@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use towline_app::KnownSecrets;
+use towline_api::KnownSecrets;
 use towline_core::{GoalId, misleads};
 use towline_mask::Mask;
 

@@ -410,7 +410,7 @@ fn one_line(paint: Paint, event: &Event) -> Option<String> {
 }
 
 /// How an attempt ended, and what is known about it.
-pub(crate) fn in_words(end: &End) -> String {
+pub fn in_words(end: &End) -> String {
     match end.detail() {
         Some(detail) => format!("{}: {}", end.kind(), brief(&detail)),
         None => end.kind().to_string(),
@@ -418,7 +418,7 @@ pub(crate) fn in_words(end: &End) -> String {
 }
 
 /// Whether a message is a request to Towline, which is printed when it is carried out.
-pub(crate) fn speaks_to_towline(message: &str) -> bool {
+pub fn speaks_to_towline(message: &str) -> bool {
     matches!(LastWords::read(message), Some(Ok(_)))
 }
 
@@ -467,7 +467,7 @@ fn section(paint: Paint, name: &str, at: Timestamp, now: Timestamp) -> String {
 }
 
 /// The text for a verdict whose confirmation failed.
-pub(crate) const PASSED_ONLY_WARM: &str = "passed warm, failed in a clean checkout";
+pub const PASSED_ONLY_WARM: &str = "passed warm, failed in a clean checkout";
 
 /// The verdict where the results do not show it, and what was restored before the checks.
 fn verdict_lines(paint: Paint, verdict: &Verdict) -> Vec<String> {
