@@ -27,6 +27,7 @@ mod price;
 mod price_table;
 mod prompt;
 mod question;
+mod sandbox;
 mod schedule;
 mod state;
 mod step;
@@ -66,6 +67,7 @@ pub use question::{
     About, Answerer, Ask, BadAnswer, BadQuestion, Choice, Closed, DeliveryState, LastWords, OperatorMessage,
     Part, Question, Reply, ToolCall,
 };
+pub use sandbox::{Network, Sandbox, SandboxMode, SandboxSettings};
 pub use schedule::{
     Cap, Caps, Dispatch, HoldReason, Lane, Need, PassedOver, Plan, PoolGoal, Prerequisite, Purse, PurseScope,
     Scheduling, Situation, rank, schedule,

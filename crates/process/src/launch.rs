@@ -55,6 +55,9 @@ pub enum Priority {
 pub struct Launch {
     /// The program and its arguments; a bare name is looked up in the run's own `PATH`.
     pub argv: Vec<String>,
+    /// A command line that starts a sandbox around the one that follows it; empty without one. Its first process ignores the signals
+    /// that ask a program to end, and ends with the program that it starts as its grandchild.
+    pub sandbox: Vec<String>,
     /// The directory the program starts in.
     pub cwd: PathBuf,
     /// How long the run may last before the supervisor ends it by itself, whether or not anybody is connected. Clients can
@@ -79,6 +82,8 @@ pub struct Launch {
 #[derive(Serialize, Deserialize)]
 struct LaunchFile {
     argv: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sandbox: Vec<String>,
     cwd: PathBuf,
     lifetime_ms: u64,
     interrupt_grace_ms: u64,
@@ -101,6 +106,7 @@ impl Launch {
     pub(crate) fn to_json(&self) -> serde_json::Result<Vec<u8>> {
         serde_json::to_vec_pretty(&LaunchFile {
             argv: self.argv.clone(),
+            sandbox: self.sandbox.clone(),
             cwd: self.cwd.clone(),
             lifetime_ms: millis(self.lifetime),
             interrupt_grace_ms: millis(self.interrupt_grace),
@@ -116,6 +122,7 @@ impl Launch {
         let file: LaunchFile = serde_json::from_slice(bytes)?;
         Ok(Self {
             argv: file.argv,
+            sandbox: file.sandbox,
             cwd: file.cwd,
             lifetime: Duration::from_millis(file.lifetime_ms),
             interrupt_grace: Duration::from_millis(file.interrupt_grace_ms),
@@ -136,6 +143,7 @@ mod tests {
     fn launch_survives_its_file_form() {
         let mut launch = Launch {
             argv: vec!["program".into(), "-x".into(), "zwei Wörter".into()],
+            sandbox: vec!["confine".into(), "--".into()],
             cwd: "/somewhere/deep".into(),
             lifetime: Duration::from_millis(1_800_123),
             interrupt_grace: Duration::from_millis(1500),

@@ -40,6 +40,11 @@ impl SupervisorProgram {
         Self { path: THIS_PROGRAM.map_or_else(|| path.to_owned(), PathBuf::from), args, shown }
     }
 
+    /// The file of the program.
+    pub fn file(&self) -> &Path {
+        self.shown.as_deref().unwrap_or(&self.path)
+    }
+
     fn command(&self) -> Command {
         #[expect(clippy::disallowed_methods, reason = "this crate starts the supervisors")]
         let mut command = Command::new(&self.path);

@@ -85,6 +85,11 @@ pub fn descendants(_root: u32) -> io::Result<Vec<ProcessId>> {
     Ok(Vec::new())
 }
 
+/// Not known here.
+pub(crate) fn first_grandchild(_of: ProcessId) -> io::Result<Option<ProcessId>> {
+    Ok(None)
+}
+
 /// The group as one entry, named after its leader, as long as anything is in it.
 #[expect(clippy::unnecessary_wraps, reason = "other systems may fail")]
 pub(crate) fn tree_of(leader: ProcessId) -> io::Result<Vec<ProcessId>> {

@@ -166,6 +166,16 @@ pub fn descendants(root: u32) -> io::Result<Vec<ProcessId>> {
     Ok(Processes::look()?.take_below(vec![root]))
 }
 
+/// What the first child of a process started first.
+pub(crate) fn first_grandchild(of: ProcessId) -> io::Result<Option<ProcessId>> {
+    let all = Processes::look()?;
+    let first_child = |of: ProcessId| {
+        let children = all.0.get(&of.pid).into_iter().flatten();
+        children.map(|(child, _)| *child).min_by_key(|child| child.start_time)
+    };
+    Ok(first_child(of).and_then(first_child))
+}
+
 /// Children of ours that we did not start, and everything below them: they came to us when their own parent died. All that we
 /// start ourselves, `known` supervisors aside, stays in our session, and nothing can enter a session that exists already. So
 /// a child of another session that is not `known` has lost its supervisor.

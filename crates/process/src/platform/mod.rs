@@ -18,9 +18,10 @@ mod group;
 use group as system;
 
 pub(crate) use system::{
-    Mark, adopt_orphans, arguments, die_with_parent, environment_has, give_up_supervisors_name,
-    has_supervisors_name, is_ours, orphans, own_group, own_processes, peer_of, raise_descriptor_limit,
-    reap_orphans, refuse_tracers, send, strays, take_supervisors_name, tree_of, yield_to_others,
+    Mark, adopt_orphans, arguments, die_with_parent, environment_has, first_grandchild,
+    give_up_supervisors_name, has_supervisors_name, is_ours, orphans, own_group, own_processes, peer_of,
+    raise_descriptor_limit, reap_orphans, refuse_tracers, send, strays, take_supervisors_name, tree_of,
+    yield_to_others,
 };
 pub use system::{ancestors, descendants, has_lost_supervisor, own_number};
 

@@ -43,6 +43,8 @@ enum Stage {
 pub(super) struct Ending {
     stage: Stage,
     leader: ProcessId,
+    /// Whether the program is below a sandbox, which is the leader.
+    is_confined: bool,
     interrupt_grace: Duration,
     term_grace: Duration,
     drain: Duration,
@@ -60,6 +62,7 @@ impl Ending {
         Self {
             stage: Stage::Running { until: None },
             leader,
+            is_confined: !launch.sandbox.is_empty(),
             interrupt_grace: launch.interrupt_grace,
             term_grace: launch.term_grace,
             drain: launch.drain,
@@ -117,13 +120,19 @@ impl Ending {
         match self.stage {
             Stage::Running { .. } => {
                 self.stopped = Some(cause);
-                let sent = platform::send(self.leader, Signal::INT);
-                self.report([(self.leader, sent)], now);
+                let program = self.program();
+                self.report([(program, platform::send(program, Signal::INT))], now);
                 self.stage = Stage::Interrupted { until: now + self.interrupt_grace };
             }
             Stage::Draining { .. } => self.terminate(now),
             Stage::Interrupted { .. } | Stage::Terminating { .. } | Stage::Killing { .. } => {}
         }
+    }
+
+    /// The program itself. One that is not to be seen is not running yet, or any more.
+    fn program(&self) -> ProcessId {
+        let confined = if self.is_confined { platform::first_grandchild(self.leader) } else { Ok(None) };
+        confined.ok().flatten().unwrap_or(self.leader)
     }
 
     /// Skips what is left of the graces.

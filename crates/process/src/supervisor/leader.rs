@@ -44,6 +44,10 @@ fn spawn(launch: &Launch, place: &HeldDirectory) -> Result<(Child, Ours), SpawnE
             message: format!("there is no directory {} to start {program} in", launch.cwd.display()),
         });
     }
+    if !launch.sandbox.is_empty() {
+        // The sandbox would fail in its own words.
+        find(program).map_err(|error| explain(program, launch, &error))?;
+    }
     let other = |message| SpawnError { kind: SpawnErrorKind::Other, message };
     let (theirs, streams) = wiring::connect(launch.stdio, place).map_err(|error| {
         other(format!("the streams for {program} could not be made: {}", limits::explain(&error)))
@@ -59,9 +63,10 @@ fn spawn(launch: &Launch, place: &HeldDirectory) -> Result<(Child, Ours), SpawnE
     reason = "the mark, the session, its terminal, the priority and the parent death signal are set between fork and exec"
 )]
 fn command(program: &str, launch: &Launch, theirs: Theirs) -> Command {
-    let mut command = Command::new(program);
+    let mut words = launch.sandbox.iter().chain(&launch.argv);
+    let mut command = Command::new(words.next().map_or(program, String::as_str));
     command
-        .args(launch.argv.iter().skip(1))
+        .args(words)
         .current_dir(&launch.cwd)
         .stdin(theirs.stdin)
         .stdout(theirs.stdout)
@@ -89,6 +94,23 @@ fn command(program: &str, launch: &Launch, theirs: Theirs) -> Command {
     // nothing, takes no lock and touches no state of the parent.
     unsafe { command.pre_exec(in_child) };
     command
+}
+
+/// Whether there is such a program, as the system looks for it.
+fn find(program: &str) -> io::Result<()> {
+    let may_execute = |path: &Path| Ok(rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?);
+    if program.contains('/') {
+        return may_execute(Path::new(program));
+    }
+    let mut problem = io::Error::from(io::ErrorKind::NotFound);
+    for folder in std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()) {
+        match may_execute(&folder.join(program)) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => problem = error,
+            Err(_) => {}
+        }
+    }
+    Err(problem)
 }
 
 fn explain(program: &str, launch: &Launch, error: &io::Error) -> SpawnError {

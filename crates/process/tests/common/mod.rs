@@ -42,6 +42,7 @@ impl Run {
         let dir = scratch.path().join("run");
         let launch = Launch {
             argv: argv.iter().map(ToString::to_string).collect(),
+            sandbox: Vec::new(),
             cwd: work,
             lifetime: Duration::from_secs(300),
             interrupt_grace: Duration::from_millis(100),

@@ -1,0 +1,125 @@
+//! The command line that starts a program in a sandbox of bubblewrap.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use towline_core::Network;
+
+use crate::inside::{HIDE, LAYER, PROGRAM, SUBCOMMAND};
+use crate::room::{OURS, Room, Rule};
+
+/// bubblewrap must outlive the signals that end a run: it ends when the program does, and reports how.
+const PATIENT: &str = "trap '' INT TERM HUP QUIT; exec \"$@\"";
+
+/// How a sandbox is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tools<'a> {
+    /// bubblewrap.
+    pub(crate) bubblewrap: &'a Path,
+    /// This program, which runs [`crate::enter`].
+    pub(crate) towline: &'a Path,
+    /// Whether a sandbox can lay what a program writes over a cache.
+    pub(crate) can_layer: bool,
+}
+
+/// What is started in place of the program: its command line follows.
+pub(crate) fn wrapper(tools: Tools<'_>, room: &Room) -> Vec<String> {
+    let mut outside = Words::default();
+    outside.add(["/bin/sh", "-c", PATIENT, "sh"]);
+    outside.path(tools.bubblewrap);
+    outside.add([
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+    ]);
+    if room.network == Network::Closed {
+        outside.add(["--unshare-net"]);
+    }
+    outside.add(["--die-with-parent", "--cap-drop", "ALL"]);
+    if tools.can_layer {
+        outside.add(["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_DAC_OVERRIDE"]);
+    }
+    outside.add(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
+    let mut inside = Words::default();
+    add_rules(room, tools, &mut outside, &mut inside);
+    outside.bind("--ro-bind", tools.towline, tools.towline);
+    outside.add(["--chdir"]);
+    outside.path(&room.directory);
+    outside.add(["--"]);
+    outside.path(tools.towline);
+    outside.add([SUBCOMMAND]);
+    outside.0.append(&mut inside.0);
+    outside.add([PROGRAM]);
+    outside.0
+}
+
+/// The rules in the order of their paths, so that one for a longer path counts below one for a shorter.
+fn add_rules(room: &Room, tools: Tools<'_>, outside: &mut Words, inside: &mut Words) {
+    let rules = room.rules();
+    let mut layers = BTreeMap::new();
+    for (path, rule) in &rules {
+        match rule {
+            Rule::Layered(from) if tools.can_layer => {
+                layers.insert(path.clone(), from.clone());
+            }
+            Rule::Read(from) | Rule::Layered(from) => outside.bind("--ro-bind", from, path),
+            Rule::Write(from) if from.starts_with("/dev") => outside.bind("--dev-bind", from, path),
+            Rule::Write(from) => outside.bind("--bind", from, path),
+            Rule::Hidden if path.is_dir() => {
+                outside.add(["--tmpfs"]);
+                outside.path(path);
+            }
+            Rule::Hidden if is_below(path, &layers) => {
+                inside.add([HIDE]);
+                inside.path(path);
+            }
+            Rule::Hidden => outside.bind("--ro-bind", Path::new("/dev/null"), path),
+        }
+    }
+    if layers.is_empty() {
+        return;
+    }
+    outside.bind("--bind", &room.private.layers(), &Path::new(OURS).join("layers"));
+    let mut of_layers = Words::default();
+    for (number, (place, from)) in layers.iter().enumerate() {
+        let number = number_of(place, number);
+        outside.bind("--ro-bind", from, &Path::new(OURS).join("caches").join(&number));
+        of_layers.add([LAYER, &number]);
+        of_layers.path(place);
+    }
+    // What is hidden is hidden in the layers.
+    of_layers.0.append(&mut inside.0);
+    inside.0 = of_layers.0;
+}
+
+/// The name of a layer: the same in each sandbox with these private directories, however many caches there are meanwhile.
+fn number_of(place: &Path, number: usize) -> String {
+    let is_plain = |c: &char| c.is_ascii_alphanumeric();
+    let name: String = place.to_string_lossy().chars().filter(is_plain).collect();
+    if name.is_empty() { number.to_string() } else { name }
+}
+
+fn is_below(path: &Path, layers: &BTreeMap<PathBuf, PathBuf>) -> bool {
+    layers.keys().any(|layer| path.starts_with(layer))
+}
+
+#[derive(Default)]
+struct Words(Vec<String>);
+
+impl Words {
+    fn add<const N: usize>(&mut self, words: [&str; N]) {
+        self.0.extend(words.map(str::to_owned));
+    }
+
+    fn path(&mut self, path: &Path) {
+        self.0.push(path.display().to_string());
+    }
+
+    fn bind(&mut self, how: &str, from: &Path, to: &Path) {
+        self.add([how]);
+        self.path(from);
+        self.path(to);
+    }
+}

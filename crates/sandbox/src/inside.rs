@@ -1,0 +1,120 @@
+//! The part that runs in the sandbox, before the program does: it lays the user's caches under what the program writes there,
+//! gives up every right that this took, and becomes the program.
+//!
+//! bubblewrap of today's distributions cannot do the first itself.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use rustix::mount::{MountFlags, mount, mount_bind};
+use rustix::thread::{CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities};
+
+use crate::room::OURS;
+
+/// The first argument of the program that runs in the sandbox.
+pub const SUBCOMMAND: &str = "sandboxed";
+
+/// Before a cache: its number and its place.
+pub(crate) const LAYER: &str = "--layer";
+/// Before a file that is to be empty.
+pub(crate) const HIDE: &str = "--hide";
+/// Before the program.
+pub(crate) const PROGRAM: &str = "--";
+
+/// What has to be done inside.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Orders {
+    layers: Vec<(String, PathBuf)>,
+    hidden: Vec<PathBuf>,
+    program: Vec<OsString>,
+}
+
+/// Prepares the sandbox and becomes the program. Returns only if that fails.
+pub fn enter(arguments: impl IntoIterator<Item = OsString>) -> io::Error {
+    match prepare(arguments) {
+        Ok(mut command) => command.exec(),
+        Err(error) => error,
+    }
+}
+
+fn prepare(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Command> {
+    let orders = read(arguments)?;
+    for (number, place) in &orders.layers {
+        layer(number, place).map_err(about(place))?;
+    }
+    for file in &orders.hidden {
+        mount_bind("/dev/null", file).map_err(|error| about(file)(error.into()))?;
+    }
+    give_up_rights()?;
+    // A signal that is handled is back to its default after the start of another program; one that is ignored is not.
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    let (program, rest) = orders.program.split_first().ok_or_else(|| bad("no program"))?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this process becomes the program that its supervisor runs"
+    )]
+    let mut command = Command::new(program);
+    command.args(rest);
+    Ok(command)
+}
+
+fn read(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Orders> {
+    let mut orders = Orders::default();
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
+        let mut next = || arguments.next().ok_or_else(|| bad("an argument is missing"));
+        match argument.to_str() {
+            Some(LAYER) => {
+                let number = next()?.into_string().map_err(|_| bad("a layer has no number"))?;
+                orders.layers.push((number, next()?.into()));
+            }
+            Some(HIDE) => orders.hidden.push(next()?.into()),
+            Some(PROGRAM) => {
+                orders.program = arguments.collect();
+                break;
+            }
+            _ => return Err(bad("an unknown argument")),
+        }
+    }
+    Ok(orders)
+}
+
+/// Mounts a cache of the user's with what the program writes above it.
+fn layer(number: &str, place: &Path) -> io::Result<()> {
+    let written = Path::new(OURS).join("layers").join(number);
+    let (upper, work) = (written.join("upper"), written.join("work"));
+    std::fs::create_dir_all(&upper)?;
+    std::fs::create_dir_all(&work)?;
+    std::fs::create_dir_all(place)?;
+    let options = format!(
+        "userxattr,lowerdir={OURS}/caches/{number},upperdir={},workdir={}\0",
+        upper.display(),
+        work.display()
+    );
+    let options =
+        std::ffi::CStr::from_bytes_with_nul(options.as_bytes()).map_err(|_| bad("a name with a zero"))?;
+    Ok(mount("overlay", place, "overlay", MountFlags::NOSUID | MountFlags::NODEV, options)?)
+}
+
+/// What is left are the rights of the user. bubblewrap has made sure that no program gives more.
+fn give_up_rights() -> io::Result<()> {
+    clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
+}
+
+fn about(path: &Path) -> impl Fn(io::Error) -> io::Error {
+    let path = path.to_owned();
+    move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+fn bad(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what.to_owned())
+}

@@ -1,0 +1,114 @@
+//! The parts of a home that development tools need: programs to read, and caches.
+//!
+//! Everything else in the home stays out of sight, because it may hold secrets. This is a list of what is known to hold none.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::room::Rule;
+
+/// Programs and their libraries, relative to the home.
+const PROGRAMS: &[&str] = &[
+    ".asdf",
+    ".bun",
+    ".deno",
+    ".elan",
+    ".fnm",
+    ".ghcup",
+    ".juliaup",
+    ".local/bin",
+    ".local/lib",
+    ".local/pipx",
+    ".local/share/claude",
+    ".local/share/fnm",
+    ".local/share/mise",
+    ".local/share/pipx",
+    ".local/share/pnpm",
+    ".local/share/rtx",
+    ".local/share/uv",
+    ".nix-profile",
+    ".npm-global",
+    ".nvm",
+    ".opam",
+    ".proto",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".sdkman",
+    ".volta",
+];
+
+/// Caches, relative to the home, and the variable that names another place.
+const CACHES: &[(&str, Option<&str>)] = &[
+    (".cache/bazel", None),
+    (".cache/go-build", Some("GOCACHE")),
+    (".cache/ms-playwright", Some("PLAYWRIGHT_BROWSERS_PATH")),
+    (".cache/pip", Some("PIP_CACHE_DIR")),
+    (".cache/pnpm", None),
+    (".cache/pre-commit", Some("PRE_COMMIT_HOME")),
+    (".cache/uv", Some("UV_CACHE_DIR")),
+    (".cache/yarn", None),
+    (".cargo", Some("CARGO_HOME")),
+    (".gradle/caches", None),
+    (".gradle/wrapper", None),
+    (".ivy2/cache", None),
+    (".m2/repository", None),
+    (".npm", Some("npm_config_cache")),
+    ("go", Some("GOPATH")),
+];
+
+/// What a cache holds beside what is cached: secrets, relative to the cache.
+const SECRETS: &[&str] = &["credentials", "credentials.toml"];
+
+/// The places of programs that a variable names.
+const PROGRAM_VARIABLES: &[&str] =
+    &["RUSTUP_HOME", "PYENV_ROOT", "NVM_DIR", "VOLTA_HOME", "JAVA_HOME", "GOROOT"];
+
+/// What a directory of programs has beside it.
+const BESIDE_PROGRAMS: &[&str] = &["lib", "libexec"];
+
+/// The rules for the tools of a user with this environment and this home.
+pub(crate) fn rules(environment: &BTreeMap<String, String>, home: Option<&Path>) -> Vec<(PathBuf, Rule)> {
+    let mut rules = Vec::new();
+    let named = |variable: &str| absolute(environment.get(variable)?);
+    let mut read = |path: PathBuf| {
+        if let Ok(real) = path.canonicalize() {
+            rules.push((path, Rule::Read(real)));
+        }
+    };
+    if let Some(home) = home {
+        PROGRAMS.iter().for_each(|inner| read(home.join(inner)));
+    }
+    PROGRAM_VARIABLES.iter().filter_map(|variable| named(variable)).for_each(&mut read);
+    for folder in std::env::split_paths(environment.get("PATH").map_or("", String::as_str)) {
+        if !is_hidden(&folder, home) {
+            continue;
+        }
+        if folder.ends_with("bin")
+            && let Some(beside) = folder.parent().filter(|parent| Some(*parent) != home)
+        {
+            BESIDE_PROGRAMS.iter().for_each(|name| read(beside.join(name)));
+        }
+        read(folder);
+    }
+    for (inner, variable) in CACHES {
+        let elsewhere = variable.and_then(named);
+        let Some(cache) = elsewhere.or_else(|| home.map(|home| home.join(inner))) else { continue };
+        let Ok(real) = cache.canonicalize() else { continue };
+        for secret in SECRETS.iter().map(|name| cache.join(name)).filter(|secret| secret.is_file()) {
+            rules.push((secret, Rule::Hidden));
+        }
+        rules.push((cache, Rule::Layered(real)));
+    }
+    rules
+}
+
+/// Whether what is there would be out of sight.
+fn is_hidden(folder: &Path, home: Option<&Path>) -> bool {
+    let places = ["/home", "/root", "/tmp", "/run", "/var/tmp"].map(Path::new);
+    places.into_iter().chain(home).any(|place| folder.starts_with(place) && folder != place)
+}
+
+fn absolute(text: &String) -> Option<PathBuf> {
+    Some(PathBuf::from(text)).filter(|path| path.is_absolute() && path.parent().is_some())
+}
