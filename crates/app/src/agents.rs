@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 use towline_agent::{AgentSettings, Permission, Restriction, agent};
 use towline_config::{LayerName, Loaded, goal_agents_layer, resolve_agent};
-use towline_core::{AgentName, Goal};
+use towline_core::{AgentName, Goal, SandboxSettings};
 use towline_engine::Home;
 use uuid::Uuid;
 
@@ -59,6 +59,8 @@ pub(crate) fn must_be_installed(
 /// The agents of a goal.
 pub struct GoalAgents {
     pub agents: BTreeMap<AgentName, AgentSettings>,
+    /// What they are confined by.
+    pub sandbox: SandboxSettings,
     /// Settings without effect.
     pub notices: Vec<Notice>,
 }
@@ -74,7 +76,8 @@ pub(crate) fn agents_in(context: &Context, directory: &Path, goal: &Goal) -> Res
     let layer = LayerName::StoredGoal;
     let agents = settings_of(context, directory, &loaded, &goal.agents, &goal.agent_settings, layer)?;
     let notices = Notice::of_settings(loaded.warnings);
-    Ok(GoalAgents { agents: agents.into_iter().collect(), notices })
+    let sandbox = loaded.config.sandbox;
+    Ok(GoalAgents { agents: agents.into_iter().collect(), sandbox, notices })
 }
 
 /// Why nothing can be done with an agent that a goal has used.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use towline_core::{AgentName, Goal, GoalId};
 use towline_engine::{Resolved, Resolver, Unresolved};
@@ -31,17 +31,20 @@ impl Projects {
         // A server's own is not that of the user's shell.
         let search_path = goal.scheduling.search_path.iter();
         environment.extend(search_path.map(|path| ("PATH".to_owned(), path.clone())));
-        let resolved = |agents| Resolved {
+        let resolved = |agents, sandbox| Resolved {
             agents,
+            sandbox: Arc::new(sandbox),
             environment: environment.clone(),
             tools: vec![context.program.display().to_string(), "mcp".to_owned()],
         };
         let directory = self.drafted_in.as_deref().unwrap_or_else(|| Path::new(&goal.workspace.repository));
-        agents_in(context, directory, goal).map(|found| resolved(found.agents)).map_err(|error| {
+        let found = agents_in(context, directory, goal);
+        found.map(|found| resolved(found.agents, found.sandbox)).map_err(|error| {
             let reason = error.to_string();
-            let understood = context.inspection(directory, &context.layer_files(directory)).config.agents;
-            let understood = understood.into_iter().map(|(name, settings)| (AgentName::new(name), settings));
-            Unresolved { reason, known: resolved(understood.collect()) }
+            let understood = context.inspection(directory, &context.layer_files(directory)).config;
+            let agents = understood.agents.into_iter();
+            let agents = agents.map(|(name, settings)| (AgentName::new(name), settings)).collect();
+            Unresolved { reason, known: resolved(agents, understood.sandbox) }
         })
     }
 }

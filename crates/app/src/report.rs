@@ -6,15 +6,21 @@ use jiff::Timestamp;
 use towline_api::{
     AttemptReport, BaselineReport, GoalLine, GoalReport, MergedReport, QuestionLine, TrustReport, budget,
 };
-use towline_core::{Checkout, GoalState, Phase, Usage};
+use towline_core::{Checkout, GoalState, Phase, Sandbox, Usage};
 use towline_engine::Home;
 use towline_store::{GoalRecord, GoalSummary, Listed, Listing, UnreadableGoal, load_all};
 
 use crate::context::{Context, State};
 use crate::error::Error;
 
-/// Without a sandbox, verdicts are protected from what an agent does to files, git's data and Towline's files.
-pub const TRUST_LEVEL: u8 = 1;
+/// The level of trust of what this confined: without a sandbox of namespaces, verdicts are protected from what an agent does to files,
+/// git's data and Towline's files, and not from the commands that it runs.
+pub const fn trust_level(confined_by: Option<Sandbox>) -> u8 {
+    match confined_by {
+        Some(Sandbox::Bubblewrap) => 2,
+        Some(Sandbox::Landlock) | None => 1,
+    }
+}
 
 /// Instead of a phase, for a goal that cannot be read.
 pub const UNREADABLE: &str = "unreadable";
@@ -64,8 +70,8 @@ pub fn goal_report(record: &GoalRecord, home: &Home, now: Timestamp) -> GoalRepo
         protect: goal.protect.clone(),
         unprotect: goal.unprotect.clone(),
         trust: TrustReport {
-            level: TRUST_LEVEL,
-            sandbox: None,
+            level: trust_level(state.confined_by()),
+            sandbox: state.confined_by().map(|sandbox| sandbox.name().to_owned()),
             in_place: goal.workspace.mode.is_in_place(),
             confirmed: confirmed_by(state).map(str::to_owned),
         },

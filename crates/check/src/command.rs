@@ -15,7 +15,7 @@ use towline_process::{
 };
 
 use crate::blocking::blocking;
-use crate::environment::Environment;
+use crate::environment::{Environment, Purpose};
 use crate::run_logs::RunLogs;
 use crate::stop::Stop;
 use crate::{CheckError, evidence};
@@ -58,6 +58,7 @@ pub(crate) struct Place<'a> {
 
 /// One command to run.
 pub(crate) struct Command {
+    pub(crate) purpose: Purpose,
     /// The program and its arguments.
     pub(crate) argv: Vec<String>,
     /// What it reads from its standard input.
@@ -70,8 +71,8 @@ pub(crate) struct Command {
 
 impl Command {
     /// A command line for the shell, which has nothing to read.
-    pub(crate) fn shell(line: &str, logs: RunLogs, timeout: Duration) -> Self {
-        Self { argv: shell(line), input: Vec::new(), logs, timeout }
+    pub(crate) fn shell(purpose: Purpose, line: &str, logs: RunLogs, timeout: Duration) -> Self {
+        Self { purpose, argv: shell(line), input: Vec::new(), logs, timeout }
     }
 }
 
@@ -168,8 +169,11 @@ impl Place<'_> {
     }
 
     /// Whether a run is one of this command line in this place.
-    pub(crate) fn runs_here(&self, line: &str, run_dir: &Path) -> bool {
-        let is_it = |launch: Launch| launch.argv == shell(line) && launch.cwd == self.directory;
+    pub(crate) fn runs_here(&self, purpose: Purpose, line: &str, run_dir: &Path) -> bool {
+        let is_confined = |launch: &Launch| launch.sandbox == self.environment.wrapper(purpose);
+        let is_it = |launch: Launch| {
+            launch.argv == shell(line) && launch.cwd == self.directory && is_confined(&launch)
+        };
         Launch::read(run_dir).is_ok_and(is_it)
     }
 
@@ -197,6 +201,7 @@ impl Place<'_> {
         };
         Launch {
             argv: command.argv.clone(),
+            sandbox: self.environment.wrapper(command.purpose).to_vec(),
             cwd: self.directory.to_owned(),
             lifetime: command.timeout.saturating_add(BACKSTOP),
             interrupt_grace,

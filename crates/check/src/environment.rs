@@ -5,7 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use std::io;
+use std::path::PathBuf;
+
+use towline_core::{Network, Sandbox};
 use towline_mask::is_secret_variable;
+use towline_sandbox::Private;
 use towline_workspace::LOCATION_VARIABLES;
 
 /// How many withheld variables are named.
@@ -16,6 +21,27 @@ const NAMED: usize = 12;
 pub struct Environment {
     variables: BTreeMap<String, String>,
     withheld: Vec<String>,
+    confinement: Option<Confinement>,
+}
+
+/// The sandbox of the commands in one directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confinement {
+    pub sandbox: Sandbox,
+    /// What starts a setup command in it.
+    pub setup: Vec<String>,
+    /// What starts a check in it.
+    pub checks: Vec<String>,
+    pub checks_network: Network,
+    /// Directories of these commands alone, which begin empty in each checkout. None for those that other programs use as well.
+    pub own: Option<PathBuf>,
+}
+
+/// What a command is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Setup,
+    Check,
 }
 
 impl Environment {
@@ -38,8 +64,44 @@ impl Environment {
         environment
     }
 
+    /// The same in a sandbox.
+    pub fn confined(self, confinement: Option<Confinement>) -> Self {
+        Self { confinement, ..self }
+    }
+
+    /// What confines the commands.
+    pub(crate) fn sandbox(&self) -> Option<Sandbox> {
+        self.confinement.as_ref().map(|confinement| confinement.sandbox)
+    }
+
+    /// What starts a command in its sandbox.
+    pub(crate) fn wrapper(&self, purpose: Purpose) -> &[String] {
+        match (&self.confinement, purpose) {
+            (Some(confinement), Purpose::Setup) => &confinement.setup,
+            (Some(confinement), Purpose::Check) => &confinement.checks,
+            (None, _) => &[],
+        }
+    }
+
+    /// Forgets what commands left outside of their directory.
+    pub(crate) fn renew(&self) -> io::Result<()> {
+        let Some(own) = self.confinement.as_ref().and_then(|confinement| confinement.own.as_ref()) else {
+            return Ok(());
+        };
+        towline_files::remove_tree(own)?;
+        Private::make(own).map(drop)
+    }
+
+    /// Removes it.
+    pub(crate) fn forget(&self) {
+        if let Some(own) = self.confinement.as_ref().and_then(|confinement| confinement.own.as_ref()) {
+            // The next checkout begins by removing it.
+            let _ = towline_files::remove_tree(own);
+        }
+    }
+
     /// What commands get.
-    pub(crate) fn variables(&self) -> &BTreeMap<String, String> {
+    pub fn variables(&self) -> &BTreeMap<String, String> {
         &self.variables
     }
 

@@ -54,6 +54,14 @@ pub enum CheckError {
         /// The first path, and how it changed.
         change: String,
     },
+    /// The directories of setup and checks outside of the checkout could not be made.
+    #[error(
+        "a home for the checks cannot be made: {0}; see that the state directory can be written to, and retry"
+    )]
+    Private(#[source] io::Error),
+    /// `[sandbox]` demands one, and there is none.
+    #[error("{0}")]
+    NoSandbox(String),
     /// The goal has no workspace, so there is no work to check.
     #[error("the goal has no workspace to check; retry it, so that one is made")]
     NoWorkspace,

@@ -12,6 +12,7 @@ use towline_workspace::Protect;
 
 use crate::blocking::blocking;
 use crate::command::{ALTERED, Command, Ended, Place, Read, Running, timed_out};
+use crate::environment::Purpose;
 use crate::finding::Finding;
 use crate::run_logs::RunLogs;
 use crate::stop::Stop;
@@ -38,13 +39,14 @@ impl Bench<'_> {
         let started = Instant::now();
         let finding = match &check.kind {
             CheckKind::Command { run, .. } => {
-                let command = Command::shell(run, logs, check.timeout);
+                let command = Command::shell(Purpose::Check, run, logs, check.timeout);
                 let ended = self.place.run(command, stop, |running| on_start(Some(running))).await?;
                 return self.judge_end(check, &ended, started.elapsed()).await;
             }
             CheckKind::Program { argv } => {
                 let input = program::question(self.run, &check.name, self.place.directory);
-                let command = Command { argv: argv.clone(), input, logs, timeout: check.timeout };
+                let (purpose, argv) = (Purpose::Check, argv.clone());
+                let command = Command { purpose, argv, input, logs, timeout: check.timeout };
                 let ended = self.place.run(command, stop, |running| on_start(Some(running))).await?;
                 return self.judge_end(check, &ended, started.elapsed()).await;
             }

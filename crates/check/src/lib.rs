@@ -28,7 +28,7 @@ mod stop;
 mod validate;
 mod verdict;
 
-pub use environment::Environment;
+pub use environment::{Confinement, Environment};
 pub use error::CheckError;
 pub use evidence::EVIDENCE_BYTES;
 pub use interrupted::{Interrupted, resume};

@@ -8,7 +8,7 @@ use towline_core::CheckResult;
 use towline_process::{Priority, SupervisorProgram};
 
 use crate::command::{Command, Ended, Place, Running};
-use crate::environment::Environment;
+use crate::environment::{Environment, Purpose};
 use crate::finding::Finding;
 use crate::run_logs::{RunLogs, name_of};
 use crate::stop::Stop;
@@ -81,7 +81,8 @@ impl Commands<'_> {
     async fn resume_all<F: Future<Output = ()>>(self, stop: &mut Stop<F>) -> Result<Setup, CheckError> {
         let left = leftovers::earlier_runs(self.log_dir).await?.into_iter().find_map(|dir| {
             let is_it = |(line, number): &(&String, usize)| {
-                name_of(&dir) == Some(log_name(*number).as_str()) && self.place.runs_here(line, &dir)
+                name_of(&dir) == Some(log_name(*number).as_str())
+                    && self.place.runs_here(Purpose::Setup, line, &dir)
             };
             let (_, number) = self.lines.iter().zip(1..).find(is_it)?;
             let supervisor = towline_process::supervisor_process(&dir).ok().flatten()?;
@@ -127,7 +128,7 @@ impl Commands<'_> {
     ) -> Result<Setup, CheckError> {
         for (line, number) in self.lines.iter().zip(1..).skip(done) {
             let logs = RunLogs::new(self.log_dir, log_name(number));
-            let command = Command::shell(line, logs, SETUP_TIMEOUT);
+            let command = Command::shell(Purpose::Setup, line, logs, SETUP_TIMEOUT);
             let ended = self.place.run(command, stop, &mut on_start).await?;
             if !ended.succeeded() {
                 return failed(line, &ended, self.place.environment).await;

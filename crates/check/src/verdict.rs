@@ -171,6 +171,7 @@ impl CheckRun<'_> {
         // A check may have failed for what was withheld from it.
         let is_shown = |note: &String| checks.iter().any(|check| !check.met && check.evidence.contains(note));
         notes.extend(self.environment.note().filter(is_shown));
+        self.environment.forget();
         if checks.iter().any(|check| !check.met) {
             notes.extend(self.ignored_note());
         }
@@ -182,6 +183,7 @@ impl CheckRun<'_> {
             checks,
             notes,
             checkout,
+            sandbox: self.environment.sandbox(),
         })
     }
 
@@ -203,6 +205,8 @@ impl CheckRun<'_> {
             }
             Err(error) => return Err(error),
         };
+        let environment = self.environment.clone();
+        blocking(move || environment.renew().map_err(CheckError::Private)).await?;
         let judged = self.judge(&checkout, pass, stop, on_progress).await;
         self.leave(checkout, pass, judged.as_ref().ok()).await;
         judged

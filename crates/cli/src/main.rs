@@ -32,7 +32,13 @@ fn main() -> ExitCode {
     // The supervisor of an attempt is this same program. It must stay small, so it goes by the arguments and the
     // runtime.
     let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == SUPERVISOR) {
+    let first = words.next();
+    if first.as_ref().is_some_and(|word| word == towline_sandbox::SUBCOMMAND) {
+        let error = towline_sandbox::enter(words);
+        output::eprint(format_args!("towline: cannot start the program in its sandbox: {error}"));
+        return ExitCode::from(126);
+    }
+    if first.is_some_and(|word| word == SUPERVISOR) {
         // The arguments before the directory identify the supervisor for others.
         return match words.last() {
             Some(directory) => towline_process::supervisor::main(Path::new(&directory)),

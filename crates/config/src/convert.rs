@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 use towline_agent::AgentSettings;
-use towline_core::{AgentName, BaselineMode, Budget, Caps, Check, Confirm, Tokens, WorkspaceMode};
+use towline_core::{
+    AgentName, BaselineMode, Budget, Caps, Check, Confirm, SandboxSettings, Tokens, WorkspaceMode,
+};
 
 use crate::agents::{self, Agents};
 use crate::error::{ConfigError, Problem, Warning, WarningKind};
 use crate::layer::{Layer, LayerContent, LayerName, Origin};
 use crate::operator::{self, NotifySettings, ServerSettings, SharedBudgets};
+use crate::sandbox;
 use crate::schema::{self, Effect, KeyPath};
 use crate::settings::Settings;
 
@@ -36,6 +39,8 @@ pub struct Config {
     pub workspace: WorkspaceSettings,
     /// How long `towline gc` leaves raw logs and conversations that nobody needs.
     pub retention: Duration,
+    /// What agents, setup and checks are confined by.
+    pub sandbox: SandboxSettings,
     /// How many bytes of disk space must be free for new work.
     pub free_space: u64,
     /// How many goals may run at once.
@@ -151,6 +156,7 @@ pub fn inspect(layers: &[Layer]) -> Inspection {
         workspace: read_workspace(&settings),
         retention: settings.get(&["retention", "logs"]).unwrap_or_default(),
         free_space: operator::free_space(&settings),
+        sandbox: sandbox::read(&settings),
         caps: operator::caps(&settings),
         shared_budgets: operator::shared_budgets(&settings),
         server: operator::server(&settings),

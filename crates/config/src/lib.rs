@@ -22,6 +22,7 @@ mod mcp_file;
 mod operator;
 mod pool_values;
 mod prices;
+mod sandbox;
 mod schema;
 mod settings;
 mod suggest;

@@ -17,6 +17,9 @@ const PERMISSIONS: &[&str] = &towline_agent::Permission::NAMES;
 /// What to do with the checks on the base.
 const BASELINES: &[&str] = &["auto", "red", "off"];
 
+/// Whether programs run in a sandbox.
+const SANDBOX_MODES: &[&str] = &["auto", "required", "off"];
+
 /// A known key.
 #[derive(Debug)]
 pub(crate) struct Key {
@@ -209,6 +212,13 @@ const CONFIGURATION: &[Key] = &[
     acts_for_user("server.listen", Shape::Address),
     acts_for_user("server.hosts", Shape::List),
     acts("baseline.mode", Shape::Choice(BASELINES)),
+    acts("sandbox.mode", Shape::Choice(SANDBOX_MODES)),
+    acts("sandbox.network", Shape::Flag),
+    acts("sandbox.setup_network", Shape::Flag),
+    acts("sandbox.checks_network", Shape::Flag),
+    acts("sandbox.read", Shape::List),
+    acts("sandbox.write", Shape::List),
+    acts("sandbox.hide", Shape::List),
     acts_for_user("retention.logs", Shape::Duration),
     acts_for_user("retention.free", Shape::Bytes),
     acts("agents.*.kind", Shape::Choice(AGENT_KINDS)),

@@ -14,8 +14,8 @@ use towline_config::{
     load,
 };
 use towline_core::{
-    AgentName, BaselineMode, Budget, Caps, Check, CheckKind, Confirm, MicroUsd, Price, SessionLimits,
-    Timeouts, Tokens, WorkspaceMode,
+    AgentName, BaselineMode, Budget, Caps, Check, CheckKind, Confirm, MicroUsd, Price, SandboxSettings,
+    SessionLimits, Timeouts, Tokens, WorkspaceMode,
 };
 
 const SAMPLE: &str = include_str!("sample.toml");
@@ -143,6 +143,7 @@ fn sample_config() -> Config {
         },
         retention: Duration::from_secs(30 * 24 * 3_600),
         free_space: 2_000_000_000,
+        sandbox: SandboxSettings::default(),
         caps: Caps {
             pool: 4,
             project: Some(2),
@@ -303,6 +304,7 @@ fn every_key_changes_what_it_is_for() {
         },
         retention: Duration::from_secs(8 * 24 * 3_600),
         free_space: 500_000_000,
+        sandbox: SandboxSettings::default(),
         caps: Caps {
             pool: 1,
             project: Some(2),
@@ -363,6 +365,7 @@ fn without_any_layer_the_defaults_hold() {
         },
         retention: Duration::from_secs(30 * 24 * 3_600),
         free_space: 2_000_000_000,
+        sandbox: SandboxSettings::default(),
         caps: Caps::default(),
         shared_budgets: SharedBudgets::default(),
         server: ServerSettings::default(),

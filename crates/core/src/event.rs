@@ -161,7 +161,11 @@ pub enum Event {
         reason: String,
     },
     /// The agent's process runs.
-    AttemptStarted,
+    AttemptStarted {
+        /// What confines it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sandbox: Option<crate::Sandbox>,
+    },
     /// The agent wrote or did something.
     Agent { event: AgentEvent },
     /// The attempt is over and its tree is verified gone.

@@ -108,6 +108,7 @@ pub(crate) fn verdict(tree: &str, checks: Vec<CheckResult>) -> Verdict {
         checks,
         notes: vec![],
         checkout: crate::Checkout::Clean,
+        sandbox: None,
     }
 }
 
@@ -498,7 +499,7 @@ impl Story {
 
     /// The living attempt's agent starts or resumes this session and accepts its prompt.
     pub(crate) fn work_in(&mut self, id: &str, resumed: bool) {
-        self.receive(Event::AttemptStarted);
+        self.receive(Event::AttemptStarted { sandbox: None });
         self.receive(session(id, resumed));
         self.receive(agent(AgentEvent::TurnStarted));
     }
@@ -564,7 +565,7 @@ impl Story {
             || matches!(&self.state.phase, Phase::Stopping(stopping) if stopping.attempt.is_none());
         match event {
             Event::Stopped | Event::CheckStarted { .. } | Event::CheckFinished { .. } if of_setup => None,
-            Event::AttemptStarted
+            Event::AttemptStarted { sandbox: None }
             | Event::Agent { .. }
             | Event::AttemptEnded { .. }
             | Event::TimeoutReached { .. }

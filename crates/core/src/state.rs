@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentName, AttemptId, AttemptNo, Axis, Baseline, Budget, Check, Commit, Decision, End, Exit, Generation,
-    Goal, GoalId, MicroUsd, OperatorMessage, Origin, Phase, Question, QuestionNo, ReplacedChecks, SessionId,
-    Tokens, Usage, Verdict, Work,
+    Goal, GoalId, MicroUsd, OperatorMessage, Origin, Phase, Question, QuestionNo, ReplacedChecks, Sandbox,
+    SessionId, Tokens, Usage, Verdict, Work,
 };
 
 /// The state of a goal. Stored with every step; always equal to replaying the log.
@@ -243,6 +243,13 @@ impl GoalState {
         self.attempts.get(number.index())
     }
 
+    /// What confined all agents so far, and the checks that reached the last verdict: the weakest of these.
+    pub fn confined_by(&self) -> Option<Sandbox> {
+        let agents = self.attempts.iter().filter(|attempt| attempt.started).map(|attempt| attempt.sandbox);
+        let checks = self.last_verdict().map(|verdict| verdict.sandbox);
+        agents.chain(checks).min().flatten()
+    }
+
     /// The newest verdict.
     pub fn last_verdict(&self) -> Option<&Verdict> {
         self.verdicts().next()
@@ -464,6 +471,9 @@ pub struct Attempt {
     /// Whether it is recorded that its agent runs, and with that what follows from its start alone.
     #[serde(default)]
     pub started: bool,
+    /// What confines its agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
     /// When its tree was verified gone.
     pub ended_at: Option<Timestamp>,
     /// Prompts it took.
@@ -541,6 +551,7 @@ impl Attempt {
             resumed: false,
             started_at,
             started: false,
+            sandbox: None,
             ended_at: None,
             turns: 0,
             answered: false,

@@ -131,7 +131,7 @@ fn staleness(state: &GoalState, incoming: &Incoming) -> Option<Stale> {
 fn is_attempt_news(event: &Event) -> bool {
     matches!(
         event,
-        Event::AttemptStarted
+        Event::AttemptStarted { .. }
             | Event::Agent { .. }
             | Event::AttemptEnded { .. }
             | Event::TimeoutReached { .. }
@@ -327,7 +327,7 @@ impl Stepper<'_> {
                 self.after_end(attempt, &end);
             }
             Event::AnswerDelivered { question, words } => self.answer_delivered(*question, *words)?,
-            Event::AttemptStarted => self.with_attempt(|attempt| attempt.started = true),
+            Event::AttemptStarted { sandbox } => self.attempt_started(*sandbox),
             Event::SharedBudgetSpent { .. } => self.stop_for_shared_budget(attempt),
             _ => {}
         }

@@ -48,7 +48,7 @@ impl Event {
             | Self::Dispatched { .. }
             | Self::AccountUnavailable { .. }
             | Self::SharedBudgetSpent { .. }
-            | Self::AttemptStarted
+            | Self::AttemptStarted { .. }
             | Self::TimeoutReached { .. }
             | Self::Stopped
             | Self::Woken

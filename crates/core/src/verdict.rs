@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Commit;
+use crate::{Commit, Sandbox};
 
 /// The result of running all checks on one candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +28,9 @@ pub struct Verdict {
     /// Where the checks ran.
     #[serde(default)]
     pub checkout: Checkout,
+    /// What confined setup and checks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
 }
 
 /// The checkout that the checks of a verdict ran in.

@@ -18,12 +18,12 @@ use tokio::time::Instant;
 use towline_agent::{Action, Steer, UnknownPrice, agent};
 use towline_core::{
     AgentEvent, Deadlines, Delivered, Delivery, End, Event, Exit, Goal, Incoming, Launch, LaunchProblem,
-    Outcome, RawRef, Source, Usage, Work, WorkspaceBinding,
+    Outcome, RawRef, Sandbox, Source, Usage, Work, WorkspaceBinding,
 };
 use towline_process::{ExitRecord, Notice, ProcessError, StopCause};
 
 pub(crate) use self::start::refuse;
-use self::start::{SIGNAL_PATIENCE, lifetime, start, with_tools};
+use self::start::{SIGNAL_PATIENCE, Starting, lifetime, start, with_tools};
 use self::time::AttemptTime;
 use crate::checks::{changes, left_work};
 use crate::driver::until;
@@ -113,6 +113,8 @@ struct Conversation<'a> {
     deadlines: Deadlines,
     time: AttemptTime,
     run: RunState,
+    /// What confines the agent; unknown of one whose start was not recorded.
+    sandbox: Option<Sandbox>,
     control: ExecutorControl,
     /// Output up to here is in the goal's log already.
     recorded_to: u64,
@@ -179,8 +181,8 @@ impl<'a> Conversation<'a> {
         let context = opening.context(&resolved.environment, &towline);
         let lifetime = lifetime(*control.lease_ends.borrow());
         let output_before = std::fs::symlink_metadata(dir.join("stdout.log")).map_or(0, |log| log.len());
-        let (run, time) = match RunState::find(&dir, &trail).await {
-            Some(run) => (run, AttemptTime::adopted(shared.clock.now())),
+        let (run, time, sandbox) = match RunState::find(&dir, &trail).await {
+            Some(run) => (run, AttemptTime::adopted(shared.clock.now()), None),
             None => {
                 let left = |error: ProcessError| LaunchProblem::Other { message: error.to_string() };
                 let (swept, refreshed) =
@@ -188,7 +190,9 @@ impl<'a> Conversation<'a> {
                 swept.map_err(left)?;
                 refreshed?;
                 let time = AttemptTime::started(shared.clock.now());
-                (start(shared, job.goal.id, &opening, &context, &dir, lifetime).await?, time)
+                let starting = Starting { job, opening: &opening, context: &context, dir: &dir, lifetime };
+                let (run, sandbox) = start(shared, starting).await?;
+                (run, time, sandbox)
             }
         };
         let sent = Sent::read(&dir);
@@ -202,6 +206,7 @@ impl<'a> Conversation<'a> {
             time,
             exit_patience: agent(opening.settings.kind).exit_patience(&opening.settings),
             run,
+            sandbox,
             control,
             recorded_to: job.read_to,
             output_before,
@@ -262,7 +267,7 @@ impl<'a> Conversation<'a> {
     async fn begin(&mut self, job: &AttemptJob) -> Result<(), DriverGone> {
         let (events, requests) = apart(self.reading.start());
         if !job.started {
-            let started = own(self.sender.stamp(), Event::AttemptStarted);
+            let started = own(self.sender.stamp(), Event::AttemptStarted { sandbox: self.sandbox });
             let news = std::iter::once(started).chain(self.news(events, None));
             self.sender.send_and_wait(news.collect()).await?;
         }

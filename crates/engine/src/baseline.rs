@@ -18,6 +18,7 @@ use towline_process::Priority;
 use towline_store::StoredBaseline;
 use towline_workspace::digest_of_copies;
 
+use crate::confinement::Homes;
 use crate::engine::Shared;
 use crate::home::Home;
 use crate::news::{EventSender, StopLevel};
@@ -116,7 +117,12 @@ async fn check(
         reuse: Reuse::Never,
         log_dir: &shared.home.base_checks(job.goal.id),
         supervisor: &shared.supervisor_of(job.goal.id),
-        environment: &job.resolved.check_environment(&job.goal),
+        environment: &shared.check_environment(
+            (&job.goal, &job.resolved),
+            &repository,
+            Homes::Base,
+            &shared.home.base_verification(job.goal.id),
+        )?,
         priority: Priority::Low,
     };
     Ok(towline_check::run(run, stopped(stop), |_| ()).await?.checks)

@@ -22,9 +22,15 @@ pub fn checkouts_size(home: &Home) -> (usize, u64) {
 }
 
 /// The checkout of a goal, the place of an earlier one while it is replaced, and the checkout of the base.
-pub(crate) fn of_goal(home: &Home, goal: GoalId) -> [PathBuf; 3] {
+pub(crate) fn of_goal(home: &Home, goal: GoalId) -> [PathBuf; 5] {
     let checkout = home.verification(goal);
-    [home.base_verification(goal), aside_of(&checkout), checkout]
+    [
+        home.base_verification(goal),
+        aside_of(&checkout),
+        checkout,
+        home.checks_home(goal),
+        home.base_home(goal),
+    ]
 }
 
 /// All entries in those places, whichever goal they are of.

@@ -8,6 +8,7 @@ use towline_core::{AttemptNo, Event, Goal, Reuse, Seq, Verdict, Work, WorkspaceB
 use towline_process::Priority;
 use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository};
 
+use crate::confinement::Homes;
 use crate::engine::Shared;
 use crate::home::Home;
 use crate::news::{EventSender, StopLevel};
@@ -69,7 +70,12 @@ pub(crate) async fn run(
             reuse,
             log_dir: &shared.home.attempt(goal.id, attempt).join("checks"),
             supervisor: &shared.supervisor_of(goal.id),
-            environment: &resolved.check_environment(&goal),
+            environment: &shared.check_environment(
+                (&goal, &resolved),
+                &repository,
+                Homes::Checks,
+                &shared.home.verification(goal.id),
+            )?,
             priority: Priority::Normal,
         };
         judge(&shared, run, interrupted.as_ref(), &sender, stop).await

@@ -1,18 +1,22 @@
 //! The engine: starts and resumes goals, and knows which it drives.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
+use towline_check::{CheckError, Environment};
 use towline_core::{Envelope, Event, Goal, GoalId, GoalState, PoolSeq, Source};
 use towline_process::SupervisorProgram;
 use towline_store::{Lease, Store, StoreError, WorkerName};
+use towline_workspace::Repository;
 
 use crate::claiming::{DEATH_PAUSE, DEATH_TRIES};
 use crate::clock::Clock;
+use crate::confinement::{Confiner, Homes};
 use crate::control::Control;
 use crate::driver::{Driver, StoreTrouble};
 use crate::error::EngineError;
@@ -24,7 +28,7 @@ use crate::home::Home;
 use crate::live::Live;
 use crate::pool::{NOTICES_WAITING, Notice, Orders, Pool};
 use crate::presence::{Presence, new_name};
-use crate::resolver::Resolver;
+use crate::resolver::{Resolved, Resolver};
 use crate::rules::PoolRules;
 use crate::scheduler::Scheduler;
 use crate::signals::Signals;
@@ -121,6 +125,30 @@ impl Shared {
         let mut in_hand = self.in_hand.lock().unwrap_or_else(PoisonError::into_inner);
         let is_free = self.driven(goal).is_none() && in_hand.insert(goal);
         is_free.then(|| InHand { goal, shared: Arc::clone(self) })
+    }
+
+    /// What confines the programs of a goal.
+    pub(crate) fn confiner<'a>(
+        &'a self,
+        goal: &'a Goal,
+        resolved: &'a Resolved,
+        repository: Option<&'a Repository>,
+    ) -> Confiner<'a> {
+        Confiner { home: &self.home, goal, resolved, program: self.supervisor.file(), repository }
+    }
+
+    /// The environment of setup and checks in a directory, with their sandbox.
+    pub(crate) fn check_environment(
+        &self,
+        (goal, resolved): (&Goal, &Resolved),
+        repository: &Repository,
+        homes: Homes,
+        directory: &Path,
+    ) -> Result<Environment, CheckError> {
+        let environment = resolved.check_environment(goal);
+        let confiner = self.confiner(goal, resolved, Some(repository));
+        let confinement = confiner.commands(homes, directory, environment.variables());
+        Ok(environment.confined(confinement.map_err(CheckError::NoSandbox)?))
     }
 
     /// The program that supervises what runs for a goal. Its arguments name the goal: supervisors are found by them.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use towline_core::{AttemptNo, Goal, GoalId, GoalState};
 
 /// The directories in it.
-const DIRECTORIES: [&str; 8] =
-    ["attempts", "demo", "engines", "sessions", "sign-in", "told", "verify", "workspaces"];
+const DIRECTORIES: [&str; 9] =
+    ["attempts", "demo", "engines", "homes", "sessions", "sign-in", "told", "verify", "workspaces"];
 
 /// The suffix of a checkout of the base.
 pub(crate) const BASE: &str = ".base";
@@ -116,6 +116,26 @@ impl Home {
     /// Where the workspace of a goal is moved when another goal continues it.
     pub(crate) fn moved_workspace(&self, goal: GoalId) -> PathBuf {
         self.workspaces().join(format!("{goal}.continued"))
+    }
+
+    /// What confined programs have in the place of the user's home, by goal.
+    pub(crate) fn homes(&self) -> PathBuf {
+        self.root.join("homes")
+    }
+
+    /// The one of a goal's agents.
+    pub(crate) fn agents_home(&self, goal: GoalId) -> PathBuf {
+        self.homes().join(goal.to_string())
+    }
+
+    /// The one of the checks on a candidate.
+    pub(crate) fn checks_home(&self, goal: GoalId) -> PathBuf {
+        self.homes().join(format!("{goal}.checks"))
+    }
+
+    /// The one of the checks on the base.
+    pub(crate) fn base_home(&self, goal: GoalId) -> PathBuf {
+        self.homes().join(format!("{goal}{BASE}"))
     }
 
     /// Towline's own repository of a goal, with its base and its candidates.

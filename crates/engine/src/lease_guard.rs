@@ -16,6 +16,7 @@ use towline_process::Priority;
 use towline_store::{GoalRecord, Lease};
 use towline_workspace::{Candidate, Repository};
 
+use crate::confinement::Homes;
 use crate::driver::Driver;
 use crate::engine::{Engine, InHand, LEASE, RESTING, Shared};
 use crate::error::EngineError;
@@ -104,7 +105,13 @@ impl LeaseGuard {
         // No agent starts, so nothing that is wrong with one matters.
         let resolved = apart(|| self.shared.resolver.resolve(&goal));
         let resolved = resolved.unwrap_or_else(|unresolved| unresolved.known);
-        let environment = resolved.check_environment(&goal);
+        let verify_dir = self.shared.home.verification(goal.id);
+        let confined =
+            self.shared.check_environment((&goal, &resolved), what.repository, Homes::Checks, &verify_dir);
+        let environment = match confined {
+            Ok(environment) => environment,
+            Err(error) => return Ok(Err(error)),
+        };
         let nothing = BTreeMap::new();
         let workspace = self.record.state.workspace.as_ref();
         let run = CheckRun {
@@ -112,7 +119,7 @@ impl LeaseGuard {
             goal: &goal,
             candidate: what.candidate,
             repository: what.repository,
-            verify_dir: &self.shared.home.verification(goal.id),
+            verify_dir: &verify_dir,
             reuse: Reuse::Never,
             log_dir: &self.shared.home.rechecks(goal.id),
             supervisor: &self.shared.supervisor_of(goal.id),

@@ -12,6 +12,7 @@ mod checkouts;
 mod checks;
 mod claiming;
 mod clock;
+mod confinement;
 mod control;
 mod copied;
 mod driver;
@@ -68,6 +69,7 @@ pub use announcement::{
 pub use authority::{SUPERVISOR, is_supervised, refusal, supervisor_arguments};
 pub use checkouts::checkouts_size;
 pub use clock::{Alarm, Clock, SystemClock};
+pub use confinement::{demanded, machine};
 pub use control::{AgentWord, Reply, Request, ask, ask_engine, is_driven, speak_for_agent};
 pub use copied::{CopiedSecrets, copied_secrets};
 pub use driver::{AgentInTrouble, StoreTrouble};

@@ -10,6 +10,7 @@ use towline_check::CheckError;
 use towline_core::{Event, Goal, LaunchProblem, WorkspaceBinding};
 use towline_workspace::{Protect, Repository, Stop, Workspace, WorkspaceError, WorkspacePlan};
 
+use crate::confinement::Homes;
 use crate::engine::Shared;
 use crate::home::Home;
 use crate::news::{EventSender, StopLevel};
@@ -63,7 +64,7 @@ async fn prepare(
     let setup_changes = if goal.workspace.mode.is_in_place() {
         changes_in_a_checkout(shared, job, &repository, &stop).await?
     } else {
-        set_up(shared, job, workspace.path(), &stop).await?;
+        set_up(shared, job, (&repository, Homes::Agents), workspace.path(), &stop).await?;
         changes_in(goal, workspace.clone(), stop).await?
     };
     let binding = WorkspaceBinding {
@@ -125,12 +126,16 @@ pub(crate) async fn refresh(
 async fn set_up(
     shared: &Shared,
     job: &PrepareJob,
+    (repository, homes): (&Repository, Homes),
     directory: &Path,
     stop: &watch::Receiver<StopLevel>,
 ) -> Result<(), CheckError> {
     let goal = &job.goal;
+    if goal.workspace.setup.is_empty() {
+        return Ok(());
+    }
     let (commands, logs) = (&goal.workspace.setup, shared.home.setup_logs(goal.id));
-    let environment = job.resolved.check_environment(goal);
+    let environment = shared.check_environment((goal, &job.resolved), repository, homes, directory)?;
     let supervisor = shared.supervisor_of(goal.id);
     towline_check::setup(commands, directory, &logs, &supervisor, &environment, stopped(stop.clone())).await
 }
@@ -156,7 +161,7 @@ async fn changes_in_a_checkout(
         towline_workspace::verification(&own.until(halt), &path, &of.base, &of.copy)
     });
     let checkout = checkout.await?;
-    let ready = set_up(shared, job, checkout.path(), stop).await;
+    let ready = set_up(shared, job, (repository, Homes::Checks), checkout.path(), stop).await;
     let protect = Protect::of_goal(goal)?;
     let found = try_stoppable(std::future::pending(), move |_| {
         let found = checkout.setup_changes(&protect);

@@ -1,5 +1,6 @@
 //! The file into which an agent may write a question: looked at whenever an attempt ends, however it ended.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use towline_core::{AgentEvent, Ask};
@@ -11,9 +12,19 @@ pub(crate) const QUESTION_VARIABLE: &str = "TOWLINE_QUESTION_FILE";
 /// The longest question.
 const LONGEST: u64 = 64 * 1024;
 
+/// The only directory of an attempt that its agent may write to.
+pub(crate) fn place(dir: &Path) -> PathBuf {
+    dir.join("asks")
+}
+
+/// Makes it.
+pub(crate) fn make_place(dir: &Path) -> io::Result<()> {
+    towline_files::create_dir_below(dir, Path::new("asks"))
+}
+
 /// Where an attempt's question is.
 pub(crate) fn path(dir: &Path) -> PathBuf {
-    dir.join("question.json")
+    place(dir).join("question.json")
 }
 
 /// The question that an attempt left, or why what it left is none; nothing when it left nothing. The file stays.

@@ -123,8 +123,8 @@ impl LeaseGuard {
         self.forget().await?;
         // Last of all: as long as the goal is stored, an interrupted removal needs its repository to continue.
         if removed.left.files.is_none() {
-            let history = home.history(goal);
-            let gone = spawn_blocking(move || remove(&home, history)).await;
+            let own = [home.agents_home(goal), home.history(goal)];
+            let gone = spawn_blocking(move || own.into_iter().try_for_each(|own| remove(&home, own))).await;
             gone.map_err(|_| EngineError::DriverLost { goal })??;
         }
         Ok(removed)
@@ -139,7 +139,7 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
     }
     let mut removed = Removed::default();
     let workspace = home.workspace_of(&record.goal, &record.state);
-    let places = [home.goal_logs(goal), workspace.clone(), home.history(goal)];
+    let places = [home.goal_logs(goal), workspace.clone(), home.history(goal), home.agents_home(goal)];
     let checkouts = checkouts::of_goal(home, goal);
     let bytes: u64 = places.iter().chain(&checkouts).map(|place| size_of(place)).sum();
     let remains = remains(home, record);

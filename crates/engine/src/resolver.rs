@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use towline_agent::{AgentSettings, is_agents_variable};
 use towline_check::Environment;
-use towline_core::{AgentName, Goal};
+use towline_core::{AgentName, Goal, SandboxSettings};
 use towline_mask::Secrets;
 
 use crate::copied::copied_secrets;
@@ -29,6 +29,8 @@ pub struct Resolved {
     pub environment: BTreeMap<String, String>,
     /// The program that gives agents Towline's own tools, as an MCP server on its standard input and output.
     pub tools: Vec<String>,
+    /// What agents, setup and checks are confined by.
+    pub sandbox: Arc<SandboxSettings>,
 }
 
 /// A configuration that cannot be used.

@@ -197,6 +197,7 @@ fn attempt(goal: &Goal, n: u32) -> Attempt {
         checks: vec![check],
         notes: Vec::new(),
         checkout: towline_core::Checkout::Clean,
+        sandbox: None,
     };
     Attempt {
         ended_at: Some(now),

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use towline_agent::Kind;
 use towline_app::CHANNEL;
-use towline_app::report::{TRUST_LEVEL, WARM, confirmed_by};
+use towline_app::report::{WARM, confirmed_by, trust_level};
 use towline_core::{
     Attempt, Baseline, BaselineMode, CheckResult, Checkout, Goal, GoalState, Need, Origin, Prerequisite,
     show_duration,
@@ -32,7 +32,10 @@ pub fn fact_lines(record: &GoalRecord, hold: Option<String>, now: Timestamp) -> 
     }
     let confirmed = confirmed_by(&record.state).filter(|by| *by == WARM);
     let confirmed = confirmed.map_or("", |_| ", confirmed in a warm checkout only");
-    facts.push(("trust", format!("level {TRUST_LEVEL}, no sandbox{confirmed}")));
+    let sandbox = record.state.confined_by();
+    let named =
+        sandbox.map_or_else(|| "no sandbox".to_owned(), |sandbox| format!("sandbox: {}", sandbox.name()));
+    facts.push(("trust", format!("level {}, {named}{confirmed}", trust_level(sandbox))));
     facts.extend(about(&record.goal));
     facts.extend(
         record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.describe()))),

@@ -12,6 +12,7 @@ use towline_core::{Commit, GitSettings};
 use crate::control::must_not_wait;
 use crate::embedded::{self, Nested};
 use crate::git::{Git, Stop, about_and_path, records, shown};
+use crate::git_dir::alternates_of;
 use crate::measure::measure;
 use crate::paths::{from_bytes, settle};
 use crate::snapshot::{Snapshot, Source};
@@ -120,6 +121,17 @@ impl Repository {
         let found = Self::discover_as_is(root)?;
         let is_same = found.root() == settle(root);
         if is_same { Ok(found) } else { Err(WorkspaceError::NotARepository { path: root.to_path_buf() }) }
+    }
+
+    /// The directories that git in a clone of it reads: its own, and those with objects that it borrows.
+    pub fn lends(&self) -> Vec<PathBuf> {
+        let mut lends = vec![self.root.clone(), self.git_dir.clone(), self.common_dir.clone()];
+        lends.extend(self.borrowed.iter().cloned());
+        let alternates = alternates_of(&self.common_dir.join("objects")).ok().flatten().unwrap_or_default();
+        let alternates = String::from_utf8_lossy(&alternates);
+        lends.extend(alternates.lines().map(PathBuf::from).filter(|path| path.is_absolute()));
+        lends.extend(self.lender.iter().flat_map(|lender| lender.lends()));
+        lends
     }
 
     pub(crate) fn from_parts(root: PathBuf, git_dir: PathBuf, common_dir: PathBuf, owner: Owner) -> Self {

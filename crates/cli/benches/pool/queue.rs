@@ -113,7 +113,7 @@ impl Queue {
                 Event::PhaseChanged { phase: Phase::Unproven } => free_at = Some(*at),
                 Event::Dispatched { .. } => dispatched = free_at.map(since),
                 Event::Prepared { .. } => prepared = free_at.map(since),
-                Event::AttemptStarted => {
+                Event::AttemptStarted { .. } => {
                     if let (Some(free_at), Some(dispatched), Some(prepared)) =
                         (free_at.take(), dispatched.take(), prepared.take())
                     {

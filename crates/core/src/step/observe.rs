@@ -143,6 +143,14 @@ impl Stepper<'_> {
         });
     }
 
+    /// The agent's process runs, and this confines it.
+    pub(super) fn attempt_started(&mut self, sandbox: Option<crate::Sandbox>) {
+        self.with_attempt(|attempt| {
+            attempt.started = true;
+            attempt.sandbox = sandbox;
+        });
+    }
+
     pub(super) fn with_attempt(&mut self, change: impl FnOnce(&mut crate::Attempt)) {
         if let Some(attempt) = self.state.attempts.last_mut() {
             change(attempt);

@@ -60,7 +60,7 @@ impl Stepper<'_> {
             (Runs::Agent(_), Event::AnswerDelivered { question, words }) => {
                 return self.answer_delivered(*question, *words);
             }
-            (Runs::Agent(_), Event::AttemptStarted) => self.with_attempt(|attempt| attempt.started = true),
+            (Runs::Agent(_), Event::AttemptStarted { sandbox }) => self.attempt_started(*sandbox),
             (Runs::Agent(_), Event::TimeoutReached { .. } | Event::SharedBudgetSpent { .. }) => {}
             // What a dying agent still used is paid for, too.
             (Runs::Agent(_), Event::Agent { event }) => self.observe(event, incoming),

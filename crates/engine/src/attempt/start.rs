@@ -4,13 +4,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use towline_agent::{AgentSettings, LaunchContext, McpServer, agent};
-use towline_core::{End, Event, Exit, GoalId, LaunchProblem, Work};
+use towline_agent::{AgentSettings, LaunchContext, LaunchPlan, McpServer, agent};
+use towline_core::{End, Event, Exit, LaunchProblem, Sandbox, Work};
 use towline_process::{Priority, spawn};
 
+use super::AttemptJob;
+use crate::confinement::AgentNeeds;
 use crate::engine::Shared;
 use crate::news::EventSender;
 use crate::opening::Opening;
+use crate::place::repository_of;
+use crate::question_file;
 use crate::runs::{RunState, Trail};
 
 /// How long an agent may go on after its lease ran out: its engine may be restarted meanwhile.
@@ -32,25 +36,36 @@ pub(super) fn with_tools(settings: &AgentSettings, tools: &[String]) -> AgentSet
     settings
 }
 
-/// Starts the agent under a supervisor of its own.
+/// What is to be started, and where.
+pub(super) struct Starting<'a> {
+    pub(super) job: &'a AttemptJob,
+    pub(super) opening: &'a Opening,
+    pub(super) context: &'a LaunchContext<'a>,
+    pub(super) dir: &'a Path,
+    pub(super) lifetime: Duration,
+}
+
+/// Starts the agent in its sandbox, under a supervisor of its own.
 pub(super) async fn start(
     shared: &Shared,
-    goal: GoalId,
-    opening: &Opening,
-    context: &LaunchContext<'_>,
-    dir: &Path,
-    lifetime: Duration,
-) -> Result<RunState, LaunchProblem> {
-    let other = |message: String| LaunchProblem::Other { message };
-    let settings = &opening.settings;
+    starting: Starting<'_>,
+) -> Result<(RunState, Option<Sandbox>), LaunchProblem> {
+    let Starting { job, opening, context, dir, lifetime } = starting;
+    let (goal, settings) = (job.goal.id, &opening.settings);
     shared.home.make(dir).map_err(|error| other(format!("cannot make {}: {error}", dir.display())))?;
+    question_file::make_place(dir)
+        .map_err(|error| other(format!("cannot write to {}: {error}", dir.display())))?;
     if let Some(problem) = agent(settings.kind).refuses(settings, context) {
         return Err(problem);
     }
     opening.keep(dir).map_err(|error| other(format!("cannot write to {}: {error}", dir.display())))?;
     let plan = agent(settings.kind).plan(settings, context);
+    let confined = confine(shared, job, opening, &plan, dir)?;
+    let (sandbox, wrapper) =
+        confined.map_or((None, Vec::new()), |(sandbox, wrapper)| (Some(sandbox), wrapper));
     let launch = towline_process::Launch {
         argv: plan.argv,
+        sandbox: wrapper,
         cwd: PathBuf::from(&opening.directory),
         lifetime,
         interrupt_grace: SIGNAL_PATIENCE,
@@ -61,9 +76,32 @@ pub(super) async fn start(
         priority: Priority::Normal,
     };
     match spawn(&shared.supervisor_of(goal), dir, &launch, &plan.env).await {
-        Ok(supervisor) => Ok(RunState::Alive(Box::new(supervisor))),
+        Ok(supervisor) => Ok((RunState::Alive(Box::new(supervisor)), sandbox)),
         Err(error) => Err(other(error.to_string())),
     }
+}
+
+fn other(message: String) -> LaunchProblem {
+    LaunchProblem::Other { message }
+}
+
+/// What starts the agent in a sandbox that has what it needs; none without one.
+fn confine(
+    shared: &Shared,
+    job: &AttemptJob,
+    opening: &Opening,
+    plan: &LaunchPlan,
+    dir: &Path,
+) -> Result<Option<(Sandbox, Vec<String>)>, LaunchProblem> {
+    let repository = repository_of(&shared.home, &job.goal).map_err(|error| other(error.to_string()))?;
+    let named = plan.argv.iter().map(PathBuf::from).filter(|path| path.is_absolute() && path.is_file());
+    let needs = AgentNeeds {
+        directory: PathBuf::from(&opening.directory),
+        environment: plan.env.clone(),
+        read: named.chain([PathBuf::from(&opening.prompt_file)]).collect(),
+        write: vec![question_file::place(dir)],
+    };
+    shared.confiner(&job.goal, &job.resolved, Some(&repository)).agent(needs).map_err(other)
 }
 
 /// Reports that the agent of an attempt cannot be started. What was started before, under other settings, must not live

@@ -10,7 +10,8 @@ use crate::watch::{Certainty, REPLACED_WITHIN};
 impl Driver {
     /// An attempt that has begun has a directory.
     pub(super) fn expect_attempt_of(&mut self, incoming: &[Incoming]) {
-        let has_begun = |news: &&Incoming| matches!(news.event, Event::AttemptStarted | Event::Agent { .. });
+        let has_begun =
+            |news: &&Incoming| matches!(news.event, Event::AttemptStarted { .. } | Event::Agent { .. });
         let mut attempts = incoming.iter().filter(has_begun).filter_map(|news| news.stamp.attempt);
         if let Some(attempt) = attempts.next_back() {
             let directory = self.shared.home.attempt(self.goal.id, attempt);

@@ -280,7 +280,7 @@ impl PlayedEngine {
                 Job::Publish(_) => {}
                 Job::Attempt(_) => {
                     assert_eq!(goal_of(&work), goal(number).id, "an attempt of another goal");
-                    work.report(Event::AttemptStarted).await;
+                    work.report(Event::AttemptStarted { sandbox: None }).await;
                     work.emit(session()).await;
                     return work;
                 }
@@ -321,7 +321,7 @@ impl PlayedEngine {
     pub(super) async fn attempt(&mut self) -> Work {
         let work = self.next().await;
         assert!(matches!(work.job, Job::Attempt(_)), "not an attempt");
-        work.report(Event::AttemptStarted).await;
+        work.report(Event::AttemptStarted { sandbox: None }).await;
         work.emit(session()).await;
         work.emit(AgentEvent::TurnStarted).await;
         work

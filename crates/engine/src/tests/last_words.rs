@@ -80,7 +80,10 @@ fn leave_run(world: &World, kind: Kind) {
 /// What is recorded about the attempt, without the times.
 fn of_attempt(log: &[Envelope]) -> Vec<(Source, Option<RawRef>, Event)> {
     let of_attempt = log.iter().filter(|envelope| {
-        matches!(envelope.event, Event::AttemptStarted | Event::Agent { .. } | Event::AttemptEnded { .. })
+        matches!(
+            envelope.event,
+            Event::AttemptStarted { .. } | Event::Agent { .. } | Event::AttemptEnded { .. }
+        )
     });
     of_attempt.map(|envelope| (envelope.source, envelope.raw, envelope.event.clone())).collect()
 }

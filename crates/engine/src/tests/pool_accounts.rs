@@ -42,7 +42,7 @@ async fn goals_of_a_limited_account_spend_no_attempt_and_go_on_after_the_reset_s
         };
         assert!(world.now() >= until);
         starts.insert((goal_of(&attempt), world.now()));
-        attempt.report(Event::AttemptStarted).await;
+        attempt.report(Event::AttemptStarted { sandbox: None }).await;
         server.complete(attempt).await;
     }
     assert_eq!(starts.len(), usize::try_from(GOALS).expect("few"), "each once");

@@ -161,7 +161,7 @@ async fn goals_that_a_shared_budget_stopped_go_on_in_the_order_in_which_they_wer
     world.write();
     for number in 1..=4 {
         let work = server.attempt_of(number).await;
-        work.report(Event::AttemptStarted).await;
+        work.report(Event::AttemptStarted { sandbox: None }).await;
         server.complete(work).await;
     }
 }

@@ -44,6 +44,7 @@ fn project(repository: &str, token: &str) -> Resolved {
         ..settings(towline_agent::Kind::Script)
     };
     Resolved {
+        sandbox: Arc::default(),
         agents: BTreeMap::from([(AgentName::new("agent"), agent)]),
         environment: BTreeMap::from([("API_TOKEN".to_owned(), token.to_owned())]),
         tools: vec![format!("{repository}/tools")],

@@ -213,7 +213,7 @@ async fn a_stop_that_was_never_recorded_leaves_a_goal_that_one_command_continues
         let state = world.record(goal(1).id).await.state;
         assert_eq!((state.attempts[0].counts, state.errors_in_row), (false, 0));
         // From now on an interruption is one.
-        work.report(Event::AttemptStarted).await;
+        work.report(Event::AttemptStarted { sandbox: None }).await;
         work.finish(ended(End::Interrupted)).await;
         let phase = handle.result().await.expect("a result").state.phase;
         assert_eq!(phase, Phase::Paused { reason: PauseReason::Shutdown });

@@ -109,6 +109,7 @@ pub(super) fn verdict(tree: &str, met: bool) -> Event {
         checks: vec![check_result("tests", met)],
         notes: Vec::new(),
         checkout: towline_core::Checkout::Clean,
+        sandbox: None,
     };
     Event::VerdictReached { verdict }
 }

@@ -76,7 +76,7 @@ pub async fn at_most_one_attempt_of_a_goal_runs(place: &dyn Place) {
     let step = |goal: &Goal, generation: Generation, expected, state| Append {
         state,
         effects: vec![launch(goal.id, u32::try_from(expected).expect("small"), "go")],
-        ..append(goal, generation, Seq(expected), vec![happened(Event::AttemptStarted, 1)])
+        ..append(goal, generation, Seq(expected), vec![happened(Event::AttemptStarted { sandbox: None }, 1)])
     };
     let running = |n| attempt(goal.id, n, 1, None);
     let ended = |n| attempt(goal.id, n, 1, Some(2));
@@ -193,6 +193,7 @@ fn verdict() -> Verdict {
         }],
         notes: vec!["setup changed lock".to_owned()],
         checkout: towline_core::Checkout::WarmThenClean,
+        sandbox: Some(towline_core::Sandbox::Bubblewrap),
     }
 }
 

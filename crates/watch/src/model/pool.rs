@@ -205,7 +205,7 @@ impl Model {
         }
         let stale = &mut self.stale;
         match &envelope.event {
-            Event::PhaseChanged { .. } | Event::AttemptEnded { .. } | Event::AttemptStarted => {
+            Event::PhaseChanged { .. } | Event::AttemptEnded { .. } | Event::AttemptStarted { .. } => {
                 stale.questions.spoil();
                 stale.queue.spoil();
                 stale.today.spoil();

@@ -5,7 +5,7 @@ use crate::{AgentEvent, AttemptNo, End, Event, Generation, Moved, Stale, Stamp, 
 
 fn attempt_news() -> [Event; 5] {
     [
-        Event::AttemptStarted,
+        Event::AttemptStarted { sandbox: None },
         agent(AgentEvent::TurnStarted),
         usage(1),
         timed_out(Timeout::Idle),

@@ -65,7 +65,7 @@ fn a_session_is_bound_by_the_first_word_of_it() {
     let mut story = Story::launched(goal());
     let before = story.state.clone();
     story.wait(2);
-    assert_eq!(story.receive(Event::AttemptStarted), Moved::default());
+    assert_eq!(story.receive(Event::AttemptStarted { sandbox: None }), Moved::default());
     assert_eq!(story.receive(session("s1", false)), Moved::default());
     let expected = GoalState {
         session: Some(SessionBinding {

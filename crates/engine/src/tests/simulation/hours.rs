@@ -183,7 +183,7 @@ fn assert_scheduled(goals: &[Goal], log: &[(PoolSeq, Envelope)]) -> usize {
     for (_, Envelope { at, goal: id, event, .. }) in log {
         let goal = by_id[id];
         match event {
-            Event::AttemptStarted => {
+            Event::AttemptStarted { .. } => {
                 known.began.insert(*id, *at);
             }
             Event::AttemptEnded { end, .. } => known.end(goal, end, *at),

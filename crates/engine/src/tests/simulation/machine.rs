@@ -163,7 +163,7 @@ async fn attempt(
         life.point().await;
     }
     if !job.started {
-        sender.send_and_wait(vec![own(sender.stamp(), Event::AttemptStarted)]).await?;
+        sender.send_and_wait(vec![own(sender.stamp(), Event::AttemptStarted { sandbox: None })]).await?;
     }
     let mut offset = 0;
     for event in [session(), AgentEvent::TurnStarted, used(step.cost)] {

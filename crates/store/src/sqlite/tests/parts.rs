@@ -227,6 +227,7 @@ fn verdict() -> Verdict {
         checks: ["tests", "lints", "build"].map(check).to_vec(),
         notes: vec!["setup changed Cargo.lock".to_owned()],
         checkout: towline_core::Checkout::Warm,
+        sandbox: Some(towline_core::Sandbox::Landlock),
     }
 }
 
