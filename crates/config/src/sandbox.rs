@@ -20,8 +20,9 @@ pub(crate) fn read(settings: &Settings) -> SandboxSettings {
     };
     SandboxSettings {
         mode: match mode.as_deref() {
-            Some("off") => SandboxMode::Off,
+            Some("auto") => SandboxMode::Auto,
             Some("required") => SandboxMode::Required,
+            Some("off") => SandboxMode::Off,
             _ => usual.mode,
         },
         network: network("network", usual.network),

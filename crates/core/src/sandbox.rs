@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum SandboxMode {
     /// Where the machine has one.
-    #[default]
     Auto,
     /// Nothing starts without one.
     Required,
+    #[default]
     Off,
 }
 

@@ -8,7 +8,8 @@ use anyhow::{Result, bail};
 use crate::{Places, command, print_line};
 
 /// What the tests start, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 6] = [
+const PROGRAMS: [(&str, &str); 7] = [
+    ("bwrap", "bubblewrap"),
     ("chromium", "chromium"),
     ("curl", "curl"),
     ("git-lfs", "git-lfs"),
