@@ -62,7 +62,9 @@ fn machine_folder(line: &str) -> Option<String> {
             let inside = before.ends_with(|last: char| last.is_alphanumeric() || "._-/*}".contains(last));
             let longer = after.is_some_and(|next| next.is_alphanumeric() || "_-.".contains(next));
             let placeholder = PLACEHOLDERS.iter().any(|known| rest.starts_with(known));
-            (!inside && !longer && !placeholder).then(|| format!("a path of one machine: {folder}"))
+            // Every system has these two; what is below them is of one machine.
+            let bare = *folder != MACHINE_FOLDERS[0] && before.ends_with('"') && after == Some('"');
+            (!inside && !longer && !placeholder && !bare).then(|| format!("a path of one machine: {folder}"))
         })
     })
 }
@@ -153,6 +155,7 @@ fn machine_folders_are_distinguished_from_other_paths() {
         format!("target{first}/x"),
         format!("http://x{third}/"),
         format!("{user}/x"),
+        format!("[\"{second}\", \"{third}\"]"),
     ] {
         assert_eq!(machine_folder(&good), None, "{good}");
     }

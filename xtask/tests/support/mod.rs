@@ -22,7 +22,7 @@ done
 "#;
 
 /// The programs of the system that the tests start.
-const SYSTEM: [&str; 6] = ["chromium", "curl", "git-lfs", "go", "jq", "make"];
+const SYSTEM: [&str; 7] = ["bwrap", "chromium", "curl", "git-lfs", "go", "jq", "make"];
 
 /// A machine with the programs in `bin` and an empty target folder.
 pub(crate) struct Machine {
