@@ -41,7 +41,7 @@ pub(super) struct ClaudeUsageLedger {
 #[derive(Debug, Clone, Copy, Default)]
 struct SeenMessage {
     counted: Usage,
-    /// Its content, by its length.
+    /// What a subagent has written of it, by its length.
     written: Tokens,
 }
 
@@ -54,6 +54,8 @@ struct LastMessage {
     /// Whether its end will be seen.
     is_streamed: bool,
     is_finished: bool,
+    /// What the main conversation has written of it. Its length counts only if the end of the message is not seen.
+    content: Vec<Box<RawValue>>,
 }
 
 /// The thread of the main conversation.
@@ -76,11 +78,25 @@ impl ClaudeUsageLedger {
                 number: self.messages.len(),
                 is_streamed: false,
                 is_finished: false,
+                content: Vec::new(),
             };
             self.current.insert(thread.to_owned(), last);
         }
-        let written = message.content.map_or(Tokens(0), tokens_of);
+        let written = match (parent, message.content) {
+            (Some(_), Some(content)) => tokens_of(content),
+            (None, Some(content)) => {
+                self.on_main_content(content);
+                Tokens(0)
+            }
+            (_, None) => Tokens(0),
+        };
         self.count(parent, id, model, used, written)
+    }
+
+    fn on_main_content(&mut self, content: &RawValue) {
+        if let Some(last) = self.current.get_mut(MAIN).filter(|last| !last.is_finished) {
+            last.content.push(content.to_owned());
+        }
     }
 
     /// Counts a message at the start of its stream.
@@ -103,6 +119,7 @@ impl ClaudeUsageLedger {
     pub(super) fn finished(&mut self, parent: Option<&str>) {
         if let Some(last) = self.current.get_mut(parent.unwrap_or(MAIN)) {
             last.is_finished = true;
+            last.content.clear();
         }
     }
 
@@ -114,13 +131,17 @@ impl ClaudeUsageLedger {
         used: wire::Usage,
         written: Tokens,
     ) -> Option<AgentEvent> {
-        let known = self.messages.get(id).copied().unwrap_or_default();
-        let now = largest(known.counted, used);
-        self.messages.insert(id.to_owned(), SeenMessage { counted: now, written: known.written + written });
-        let growth = less(now, known.counted);
+        let known = self.messages.get(id).copied();
+        let counted = known.unwrap_or_default().counted;
+        let now = largest(counted, used);
+        let growth = less(now, counted);
         let on_main = parent.is_none();
-        // The main conversation has a stream with its own counts.
-        let used = Usage { written: if on_main { Tokens(0) } else { written }, ..growth };
+        let used = Usage { written, ..growth };
+        if known.is_none() || !used.is_empty() {
+            let seen = self.messages.entry(id.to_owned()).or_default();
+            seen.counted = now;
+            seen.written = seen.written + written;
+        }
         if used.is_empty() {
             return None;
         }
@@ -178,6 +199,7 @@ impl ClaudeUsageLedger {
                 continue;
             }
             lacking = less(lacking, used);
+            let written = last.content.iter().fold(written, |sum, content| sum + tokens_of(content));
             let uncounted = Uncounted {
                 input: used.input,
                 output: used.output,
