@@ -111,6 +111,9 @@ pub struct ConfigurationFacts {
     pub layers: Vec<LayerFacts>,
     /// Every setting in force.
     pub settings: Vec<SettingFacts>,
+    /// Settings of the repository's file that have no effect before `towline trust`.
+    #[serde(default)]
+    pub untrusted: Vec<SettingFacts>,
     /// Settings without effect.
     pub warnings: Vec<String>,
     pub errors: Vec<ProblemFacts>,
@@ -129,7 +132,7 @@ pub struct LayerFacts {
     pub settings: usize,
 }
 
-/// A setting in force.
+/// A setting, in force unless it is listed as not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SettingFacts {

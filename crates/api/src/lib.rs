@@ -19,6 +19,7 @@ pub mod routes;
 mod schema;
 mod secrets;
 mod steps;
+mod trust;
 mod verdict;
 
 pub use self::agents::{
@@ -48,4 +49,5 @@ pub use self::steps::{
     GcReport, InitReport, InstalledAgent, MergeReport, MissingPart, PreservedReport, ProposedCheck,
     PushReport, RmReport, SparedReport, VerifyReport, WasteReport,
 };
+pub use self::trust::{RepositoryTrust, RevokedTrust, TrustedRepository, WideningSetting};
 pub use self::verdict::{BaselineCheckReport, CheckReport, VerdictReport};

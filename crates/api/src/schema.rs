@@ -59,6 +59,9 @@ fn schema() -> Value {
     add::<Vec<AgentLine>>(&mut generator, list, "agents --json");
     add::<AgentCheck>(&mut generator, list, "agents check --json");
     add::<DoctorReport>(&mut generator, list, "doctor --json");
+    add::<RepositoryTrust>(&mut generator, list, "trust --json");
+    add::<Vec<TrustedRepository>>(&mut generator, list, "trust --list --json");
+    add::<RevokedTrust>(&mut generator, list, "trust --revoke --json");
     add::<Notification>(&mut generator, list, "notify.command");
     add::<ErrorReport>(&mut generator, list, "error");
     serde_json::json!({

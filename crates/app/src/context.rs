@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::mcp_file;
 use crate::projects::Projects;
 use crate::steady::Steady;
+use crate::trust::{self, WideningFile};
 use crate::upgrade::{ShowUpgrade, Upgrade};
 
 /// The longest configuration file.
@@ -124,26 +125,49 @@ impl Context {
         self.configuration_under(directory, None)
     }
 
-    /// Reads the configuration that holds in `directory`, with one more layer over all others.
+    /// Reads the configuration that holds in `directory`, with one more layer over all others. Fails where the repository's file
+    /// sets something that the user has not accepted.
     pub fn configuration_under(&self, directory: &Path, above: Option<Layer>) -> Result<Loaded, Error> {
-        let mut layers = Vec::new();
-        for file in self.layer_files(directory) {
-            layers.extend(self.layer_in_force(file)?);
+        let (mut loaded, file) = self.read_configuration(directory, above)?;
+        if let Some(file) =
+            file.and_then(|file| WideningFile::of(self, &file, &loaded.widening).transpose()).transpose()?
+            && !file.is_trusted()
+        {
+            return Err(file.refusal());
         }
-        layers.push(Layer::environment(self.environment.clone()));
-        layers.extend(above);
-        let mut loaded = towline_config::load(&layers)?;
         loaded.config.set_own_program(&self.program.display().to_string());
         self.know_secrets(&mut loaded.config, directory, |key| loaded.sources.get(key));
         Ok(loaded)
     }
 
+    /// Reads the configuration that holds in `directory`, whether or not the user has accepted what the repository's file sets, and
+    /// where that file is. Nothing may be started by it.
+    pub fn read_configuration(
+        &self,
+        directory: &Path,
+        above: Option<Layer>,
+    ) -> Result<(Loaded, Option<PathBuf>), Error> {
+        let mut layers = Vec::new();
+        for file in self.layer_files(directory) {
+            layers.extend(self.layer_in_force(file)?);
+        }
+        let file = layers.iter().find_map(|layer| trust::file_of(&layer.name)).map(Path::to_owned);
+        layers.push(Layer::environment(self.environment.clone()));
+        layers.extend(above);
+        Ok((towline_config::load(&layers)?, file))
+    }
+
     /// Reads the configuration of the operator alone, without any repository's.
     pub fn operators_configuration(&self) -> Result<Config, Error> {
+        Ok(self.operators()?.config)
+    }
+
+    /// The same, with where each setting comes from.
+    pub(crate) fn operators(&self) -> Result<Loaded, Error> {
         let user = self.users_file().map(|file| self.layer_in_force(file)).transpose()?;
         let mut layers: Vec<Layer> = user.flatten().into_iter().collect();
         layers.push(Layer::environment(self.environment.clone()));
-        Ok(towline_config::load(&layers)?.config)
+        Ok(towline_config::load(&layers)?)
     }
 
     /// Masks the secrets of a goal's project from now on: those that its configuration names, as far as it can be understood, and
@@ -173,19 +197,30 @@ impl Context {
         self.secrets.add(&known_secrets(&self.environment, config.agents.values()));
     }
 
-    /// The settings in these files and the environment, where they can be understood.
+    /// The settings in these files and the environment, where they can be understood. Those of a repository's file that the user
+    /// would have to accept first have no effect.
     pub fn inspection(&self, directory: &Path, files: &[LayerFile]) -> Inspection {
         let read = |file: &LayerFile| {
             let text = file.text.as_ref().ok()?.as_ref()?;
             Some(Layer { name: file.name.clone(), content: LayerContent::Toml(text.clone()) })
         };
-        let layers = files.iter().filter_map(read);
         let environment = Layer::environment(self.environment.clone());
-        let mut inspection = towline_config::inspect(&layers.chain([environment]).collect::<Vec<_>>());
-        inspection.config.set_own_program(&self.program.display().to_string());
-        let source = |key: &str| mcp_file::source_in(&inspection.settings, key);
-        self.know_secrets(&mut inspection.config, directory, source);
-        inspection
+        let layers: Vec<Layer> = files.iter().filter_map(read).chain([environment]).collect();
+        let understood = |mut inspection: Inspection| {
+            inspection.config.set_own_program(&self.program.display().to_string());
+            let source = |key: &str| mcp_file::source_in(&inspection.settings, key);
+            self.know_secrets(&mut inspection.config, directory, source);
+            inspection
+        };
+        // What is secret in the file is secret whether or not it counts.
+        let inspection = understood(towline_config::inspect(&layers));
+        let file = layers.iter().find_map(|layer| trust::file_of(&layer.name));
+        let is_trusted = match file.map(|file| WideningFile::of(self, file, &inspection.widening)) {
+            None | Some(Ok(None)) => true,
+            Some(Ok(Some(file))) => file.is_trusted(),
+            Some(Err(_)) => false,
+        };
+        if is_trusted { inspection } else { understood(towline_config::inspect_without_trust(&layers)) }
     }
 
     /// The operator's own configuration file, if there is a place for it.
@@ -250,6 +285,9 @@ impl Context {
 
     /// An engine that runs the goals of the whole state directory.
     pub fn pool_engine(&self, state: State, rules: Arc<dyn PoolRules>) -> Result<Engine, Error> {
+        // It is watched from the beginning: above it is what changes all the time.
+        let home = &state.home;
+        home.make(&home.trusted()).map_err(|error| unusable(home.root(), &error))?;
         self.engine_with(state, None, Dispatching::Pool(rules))
     }
 

@@ -1,5 +1,7 @@
 //! Why a use case fails: facts, and hints that name what to do without writing it as a command line.
 
+use std::path::PathBuf;
+
 use towline_api::ErrorKind;
 use towline_config::ConfigError;
 use towline_core::{Axis, GoalId, Illegal, Phase};
@@ -28,6 +30,13 @@ pub enum Error {
         goal: GoalId,
         /// What is in the way.
         source: RemovalError,
+    },
+    /// The repository's file sets what the user has not accepted.
+    #[error("this repository's towline.toml sets {}", need_trust(keys))]
+    Untrusted {
+        file: PathBuf,
+        /// The dotted keys of the settings.
+        keys: Vec<String>,
     },
     /// The use case itself refuses.
     #[error("{message}")]
@@ -99,7 +108,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Refused { kind, .. } => *kind,
-            Self::Config(_) => ErrorKind::Usage,
+            Self::Config(_) | Self::Untrusted { .. } => ErrorKind::Usage,
             Self::Workspace(
                 WorkspaceError::Io { .. }
                 | WorkspaceError::Locked { .. }
@@ -157,11 +166,22 @@ impl Error {
         }
     }
 
+    /// Why a goal cannot use its configuration, with the way out where the reason alone does not name it.
+    pub(crate) fn why_held(&self) -> String {
+        match (self, self.way_out()) {
+            (Self::Untrusted { .. }, Some(Hint::Advice(advice))) => format!("{}; {advice}", self.message()),
+            _ => self.message(),
+        }
+    }
+
     /// What to do about it.
     pub fn way_out(&self) -> Option<Hint> {
         match self {
             Self::Refused { hint, .. } => hint.clone(),
             Self::Config(_) => None,
+            Self::Untrusted { file, .. } => {
+                Some(format!("read {}, then run `towline trust` there", file.display()).into())
+            }
             Self::Workspace(WorkspaceError::TooLarge { .. }) => {
                 Some([("to take it all the same", Action::AllowLarge)].into())
             }
@@ -173,6 +193,30 @@ impl Error {
             Self::Engine(error) => engine_hint(error),
             Self::Removal { goal, source } => removal_hint(*goal, source),
         }
+    }
+}
+
+/// These keys, and that they need the user's trust.
+fn need_trust(keys: &[String]) -> String {
+    /// So many are named, each with at most so many characters.
+    const NAMED: usize = 4;
+    const LONGEST: usize = 80;
+    let mut named: Vec<String> = keys
+        .iter()
+        .take(NAMED)
+        .map(|key| match key.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!("`{}…`", &key[..end]),
+            None => format!("`{key}`"),
+        })
+        .collect();
+    let left = keys.len() - named.len();
+    if left > 0 {
+        named.push(format!("{left} more"));
+    }
+    let last = named.pop().unwrap_or_default();
+    match named.len() {
+        0 => format!("{last}, which needs your trust"),
+        _ => format!("{} and {last}, which need your trust", named.join(", ")),
     }
 }
 
@@ -423,6 +467,8 @@ pub enum Action {
     ListSettings,
     /// Remove what goals have left and nothing needs.
     RemoveLeftovers,
+    /// Accept what the repository's file sets.
+    Trust,
     /// Write the configuration that fits the project.
     Init,
     /// Show the configuration that fits the project.

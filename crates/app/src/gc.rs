@@ -103,7 +103,7 @@ pub async fn remove_leftovers(
     let (retention, notices) = match older_than {
         Some(age) => (age, Vec::new()),
         None => {
-            let loaded = context.configuration(&context.directory)?;
+            let (loaded, _) = context.read_configuration(&context.directory, None)?;
             (loaded.config.retention, Notice::of_settings(loaded.warnings))
         }
     };

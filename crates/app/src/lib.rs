@@ -45,6 +45,7 @@ mod steady;
 mod steer;
 mod submit;
 mod title;
+mod trust;
 mod unended;
 mod upgrade;
 
@@ -87,5 +88,8 @@ pub use self::service::{UNIT, credentials_of_shell, unit, unit_path};
 pub use self::steady::Steady;
 pub use self::steer::{Answered, Arrival, Steering, Taken, answer, follow, halt, send_message};
 pub use self::submit::submit;
+pub use self::trust::{
+    WideningFile, accept, continue_held, revoke_trust, trusted_repositories, widening_file,
+};
 pub use self::upgrade::ShowUpgrade;
 pub use towline_workspace::MergeStyle;

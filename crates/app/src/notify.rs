@@ -4,7 +4,6 @@
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -29,10 +28,10 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// The key of the command in the configuration.
 pub const NOTIFY_COMMAND: &str = "notify.command";
 
-/// The command of the user for goals of this repository. It is read from the user's configuration file alone: a repository's
-/// file may be anybody's. A configuration that cannot be read has none.
-fn notify_command(context: &Context, repository: &Path) -> Option<String> {
-    let loaded = context.configuration(repository).ok()?;
+/// The command of the user. It is read from the user's configuration file alone: a repository's file may be anybody's. A
+/// configuration that cannot be read has none.
+fn notify_command(context: &Context) -> Option<String> {
+    let loaded = context.operators().ok()?;
     let is_users = matches!(loaded.sources.get(NOTIFY_COMMAND), Some(LayerName::User(_)));
     loaded.config.notify.all.command.filter(|_| is_users)
 }
@@ -144,9 +143,9 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// The notifier of a goal in this repository.
-    pub fn of(context: &Context, repository: &str, warn: fn(&str)) -> Self {
-        let command = notify_command(context, Path::new(repository));
+    /// The notifier of a goal.
+    pub fn of(context: &Context, warn: fn(&str)) -> Self {
+        let command = notify_command(context);
         let secrets = context.secrets.clone();
         let (running, stop) = (JoinSet::new(), watch::Sender::new(()));
         Self { command, secrets, warn, announced: None, running, stop }

@@ -40,7 +40,7 @@ impl Projects {
         let directory = self.drafted_in.as_deref().unwrap_or_else(|| Path::new(&goal.workspace.repository));
         let found = agents_in(context, directory, goal);
         found.map(|found| resolved(found.agents, found.sandbox)).map_err(|error| {
-            let reason = error.to_string();
+            let reason = error.why_held();
             let understood = context.inspection(directory, &context.layer_files(directory)).config;
             let agents = understood.agents.into_iter();
             let agents = agents.map(|(name, settings)| (AgentName::new(name), settings)).collect();

@@ -16,6 +16,7 @@ use crate::context::{Context, LayerFile, PROJECT_FILE};
 use crate::error::Error;
 use crate::inspect::sign_in;
 use crate::steady::AtFirst;
+use crate::trust::record_for;
 
 /// How many characters of a prerequisite's last message a prompt can quote.
 const LONGEST_SUMMARY: usize = 8_000;
@@ -83,7 +84,7 @@ impl PoolRules for Rules {
             Ok(loaded) => loaded.config,
             Err(error) => {
                 let budget = self.last_budget(project);
-                return ProjectRules { problem: Some(error.message()), budget, ..ProjectRules::default() };
+                return ProjectRules { problem: Some(error.why_held()), budget, ..ProjectRules::default() };
             }
         };
         let budget = config.shared_budgets.project;
@@ -106,7 +107,11 @@ impl PoolRules for Rules {
 
     fn files(&self, project: Option<&str>) -> BTreeSet<PathBuf> {
         let own = || [self.context.users_file_path(), self.context.environment_file()];
-        project.map_or_else(|| own().into_iter().flatten().collect(), project_files)
+        let Some(project) = project else { return own().into_iter().flatten().collect() };
+        let mut files = project_files(project);
+        let record = files.iter().find_map(|file| record_for(&self.context, file).filter(|_| file.exists()));
+        files.extend(record);
+        files
     }
 
     fn reads(&self) -> &Reads {

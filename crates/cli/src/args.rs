@@ -68,6 +68,11 @@ pub(crate) enum Command {
     /// Detects how the project is built and tested (cargo, npm, pnpm, yarn, bun, pytest, go, Maven, Gradle, make, just) and
     /// writes a commented file to the root of the repository. Starts no agent and changes nothing else.
     Init(commands::init::Init),
+    /// Accept what this repository's towline.toml may do beyond checks
+    ///
+    /// Settings that give agents more (programs, permissions, variables, a way out of the sandbox) count only when you have accepted
+    /// exactly these. Without --yes, shows them and asks. `towline run` and `towline add` ask the same on a terminal.
+    Trust(commands::trust::Trust),
     /// Check whether Towline can work here, and print how to fix problems
     ///
     /// Checks the agents, git, the state directory, the configuration and the system. Changes nothing and needs no
@@ -225,7 +230,7 @@ impl Command {
         match self {
             Self::Run(_) | Self::Add(_) | Self::Demo(_) | Self::Attach(_) | Self::Watch(_) | Self::Answer(_) | Self::Tell(_) | Self::Enter(_) | Self::Compact(_) | Self::Cancel(_)
             | Self::Pause(_) | Self::Resume(_) | Self::Retry(_) | Self::Restore(_) | Self::Merge(_)
-            | Self::Push(_) | Self::Verify(_) | Self::Rm(_) | Self::Up(_) | Self::Down | Self::Open(_) | Self::Service(_) => true,
+            | Self::Push(_) | Self::Verify(_) | Self::Rm(_) | Self::Up(_) | Self::Down | Self::Open(_) | Self::Service(_) | Self::Trust(_) => true,
             Self::Gc(gc) => !gc.dry_run,
             Self::Accounts(accounts) => accounts.command.is_some(),
             // These read, write files that are no state, or are an agent's own.

@@ -34,6 +34,7 @@ pub(crate) mod script;
 pub(crate) mod service;
 pub(crate) mod show;
 pub(crate) mod steer;
+pub(crate) mod trust;
 mod typing;
 pub(crate) mod up;
 pub(crate) mod verify;

@@ -149,6 +149,7 @@ async fn carry_out(context: &Context, command: Command) -> Result<ExitCode, Erro
         Command::Rm(rm) => return commands::rm::run(context, rm).await,
         Command::Script(script) => return commands::script::run(script),
         Command::Init(init) => commands::init::run(context, &init)?,
+        Command::Trust(trust) => commands::trust::run(context, &trust).await?,
         Command::Show(show) => commands::show::run(context, show).await?,
         Command::Add(add) => commands::add::run(context, &add).await?,
         Command::Queue(queue) => commands::queue::run(context, queue).await?,

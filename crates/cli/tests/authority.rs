@@ -19,7 +19,7 @@ use towline_testkit::scratch::clean_command;
 const SOCKETS: &str = "TEST_SOCKETS";
 
 /// What changes something, with the goal of somebody else as `$other`.
-const CHANGING: [&str; 13] = [
+const CHANGING: [&str; 15] = [
     "answer $TOWLINE_GOAL yes",
     "tell $TOWLINE_GOAL stop",
     "cancel $TOWLINE_GOAL",
@@ -33,6 +33,8 @@ const CHANGING: [&str; 13] = [
     "gc",
     "run another --json",
     "demo --json",
+    "trust --yes",
+    "trust --revoke",
 ];
 const READING: [&str; 6] =
     ["ls", "show $other", "logs $other", "diff $other", "questions --json", "gc --dry-run"];

@@ -195,6 +195,9 @@ fn the_configuration_and_a_goals_file_decide_where_the_agent_works() {
     let check = "[[checks]]\nrun = \"grep -q fixed bug\"\n";
     std::fs::write(bench.folder.join("towline.toml"), format!("{check}[workspace]\nmode = \"in-place\"\n"))
         .expect("written");
+    let refused = bench.towline(&["run", "mend it"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert_eq!(bench.towline(&["trust", "--yes"]).code, Some(0));
     assert_eq!(bench.towline(&["run", "mend it"]).code, Some(0));
     assert_eq!(bench.read("bug"), "fixed\n");
     std::fs::write(bench.folder.join("towline.toml"), check).expect("written");

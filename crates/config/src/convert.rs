@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde_json::Value as Json;
 use toml::de::DeTable;
 use towline_agent::AgentSettings;
 use towline_core::{
@@ -15,7 +16,8 @@ use crate::layer::{Layer, LayerContent, LayerName, Origin};
 use crate::operator::{self, NotifySettings, ServerSettings, SharedBudgets};
 use crate::sandbox;
 use crate::schema::{self, Effect, KeyPath};
-use crate::settings::Settings;
+use crate::settings::{Setting, Settings};
+use crate::trust::Trusting;
 
 const DEFAULTS: &str = include_str!("defaults.toml");
 const AGENT_DEFAULTS: &str = include_str!("agent_defaults.toml");
@@ -92,6 +94,8 @@ pub struct Loaded {
     pub sources: BTreeMap<String, LayerName>,
     /// What is set but has no effect.
     pub warnings: Vec<Warning>,
+    /// What a repository's file sets that needs the user's trust, by dotted key.
+    pub widening: BTreeMap<String, Json>,
 }
 
 /// One setting as people may see it.
@@ -112,6 +116,10 @@ pub struct Inspection {
     pub config: Config,
     /// Every setting in force, by key.
     pub settings: Vec<ShownSetting>,
+    /// What a repository's file sets that needs the user's trust, by dotted key.
+    pub widening: BTreeMap<String, Json>,
+    /// Those of them that have no effect, because the user has not accepted them.
+    pub withheld: Vec<ShownSetting>,
     /// What is set but has no effect.
     pub warnings: Vec<Warning>,
     /// What is wrong. Nothing if the configuration can be used.
@@ -123,17 +131,28 @@ pub struct Inspection {
 /// Tables are merged key by key; arrays, and so the list of checks, are replaced. Every layer is checked as a whole,
 /// also where a later one has another word.
 pub fn load(layers: &[Layer]) -> Result<Loaded, ConfigError> {
-    let Inspection { config, settings, warnings, problems } = inspect(layers);
+    let Inspection { config, settings, warnings, problems, widening, .. } = inspect(layers);
     if !problems.is_empty() {
         return Err(ConfigError::Problems(problems));
     }
     let sources = settings.into_iter().map(|setting| (setting.key, setting.layer)).collect();
-    Ok(Loaded { config, sources, warnings })
+    Ok(Loaded { config, sources, warnings, widening })
 }
 
 /// Reads the layers like [`load`], and goes on where something is wrong with them.
 pub fn inspect(layers: &[Layer]) -> Inspection {
-    let mut settings = Settings::default();
+    inspect_as(layers, Trusting::All)
+}
+
+/// The same, where the settings of a repository's file that need the user's trust have no effect. What is wrong with the layers is
+/// what is wrong with all of their settings.
+pub fn inspect_without_trust(layers: &[Layer]) -> Inspection {
+    let Inspection { warnings, problems, .. } = inspect(layers);
+    Inspection { warnings, problems, ..inspect_as(layers, Trusting::WithoutWidening) }
+}
+
+fn inspect_as(layers: &[Layer], trusting: Trusting) -> Inspection {
+    let mut settings = Settings::trusting(trusting);
     let defaults = LayerContent::Toml(DEFAULTS.to_owned());
     settings.add(&Layer { name: LayerName::Defaults, content: defaults });
     for layer in layers {
@@ -163,12 +182,24 @@ pub fn inspect(layers: &[Layer]) -> Inspection {
         notify: operator::notify(&settings),
         agents: agents.usable.clone(),
     };
-    let shown = settings.values.iter().map(|(path, setting)| ShownSetting {
+    let widening = &settings.widening;
+    Inspection {
+        config,
+        settings: shown(&settings.values),
+        withheld: if trusting == Trusting::All { Vec::new() } else { shown(widening) },
+        widening: widening.iter().map(|(path, setting)| (path.to_string(), setting.value.json())).collect(),
+        warnings: warnings(&settings, agents),
+        problems,
+    }
+}
+
+fn shown(settings: &BTreeMap<KeyPath, Setting>) -> Vec<ShownSetting> {
+    let shown = settings.iter().map(|(path, setting)| ShownSetting {
         key: path.to_string(),
         value: schema::may_be_shown(path).then(|| setting.value.to_string()),
         layer: setting.place.layer.clone(),
     });
-    Inspection { config, settings: shown.collect(), warnings: warnings(&settings, agents), problems }
+    shown.collect()
 }
 
 /// Every agent has them, whoever named it.

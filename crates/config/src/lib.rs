@@ -26,11 +26,14 @@ mod sandbox;
 mod schema;
 mod settings;
 mod suggest;
+mod trust;
 mod value;
 
 pub use agents::resolve_agent;
 pub use checks::check_from_command;
-pub use convert::{Config, Inspection, Loaded, ShownSetting, WorkspaceSettings, inspect, load};
+pub use convert::{
+    Config, Inspection, Loaded, ShownSetting, WorkspaceSettings, inspect, inspect_without_trust, load,
+};
 pub use error::{ConfigError, Problem, Warning, WarningKind};
 pub use goal_agents::goal_agents_layer;
 pub use goal_file::{

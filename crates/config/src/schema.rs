@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::error::did_you_mean;
 use crate::suggest::nearest;
+use crate::trust::Trust;
 
 /// The kinds of agents that a configuration may name.
 const AGENT_KINDS: &[&str] = &towline_agent::Kind::NAMES;
@@ -24,13 +25,15 @@ const SANDBOX_MODES: &[&str] = &["auto", "required", "off"];
 #[derive(Debug)]
 pub(crate) struct Key {
     /// Its dotted name; `*` means a name that the author chooses.
-    pattern: &'static str,
+    pub(crate) pattern: &'static str,
     /// What its value looks like.
     pub(crate) shape: Shape,
     /// Whether it has an effect.
     pub(crate) effect: Effect,
     /// Who may set it.
     pub(crate) set_by: SetBy,
+    /// Whether it has an effect in a repository's file that the user has not accepted.
+    pub(crate) trust: Trust,
 }
 
 /// Who may set a key.
@@ -132,15 +135,25 @@ impl Shape {
 }
 
 const fn acts(pattern: &'static str, shape: Shape) -> Key {
-    Key { pattern, shape, effect: Effect::Acts, set_by: SetBy::Anybody }
+    Key { pattern, shape, effect: Effect::Acts, set_by: SetBy::Anybody, trust: Trust::NotNeeded }
 }
 
 const fn acts_for_user(pattern: &'static str, shape: Shape) -> Key {
-    Key { pattern, shape, effect: Effect::Acts, set_by: SetBy::UserOnly }
+    Key { set_by: SetBy::UserOnly, ..acts(pattern, shape) }
 }
 
 const fn not_yet(pattern: &'static str, shape: Shape) -> Key {
-    Key { pattern, shape, effect: Effect::NotYet, set_by: SetBy::Anybody }
+    Key { effect: Effect::NotYet, ..acts(pattern, shape) }
+}
+
+/// One that gives an agent or a check more than it has without it.
+const fn widens(pattern: &'static str, shape: Shape) -> Key {
+    Key { trust: Trust::Needed, ..acts(pattern, shape) }
+}
+
+/// The same, but for these values.
+const fn widens_unless(pattern: &'static str, shape: Shape, narrow: &'static [&'static str]) -> Key {
+    Key { trust: Trust::NeededUnless(narrow), ..acts(pattern, shape) }
 }
 
 /// The keys of one kind of file.
@@ -155,7 +168,8 @@ impl Schema {
     /// What the file of a goal may set.
     pub(crate) const GOAL: Self = Self { tables: &[SHARED, GOAL] };
 
-    fn keys(self) -> impl Iterator<Item = &'static Key> {
+    /// Every key that there is.
+    pub(crate) fn keys(self) -> impl Iterator<Item = &'static Key> {
         self.tables.iter().copied().flatten()
     }
 }
@@ -186,12 +200,16 @@ const SHARED: &[Key] = &[
     acts("checks.committed", Shape::Flag),
     acts("checks.program", Shape::Command),
     acts("protect.paths", Shape::List),
-    acts("workspace.mode", Shape::Renamed(&["clone", "in-place"], &[("worktree", "clone")])),
+    widens_unless(
+        "workspace.mode",
+        Shape::Renamed(&["clone", "in-place"], &[("worktree", "clone")]),
+        &["clone"],
+    ),
     acts("workspace.base", Shape::Line),
     acts("workspace.setup", Shape::List),
     acts("workspace.copy", Shape::List),
     acts("workspace.generated", Shape::Globs),
-    acts("workspace.pass_env", Shape::Variables),
+    widens("workspace.pass_env", Shape::Variables),
     acts("workspace.warm", Shape::Directories),
     acts("workspace.confirm", Shape::Choice(&["clean", "never"])),
 ];
@@ -212,33 +230,33 @@ const CONFIGURATION: &[Key] = &[
     acts_for_user("server.listen", Shape::Address),
     acts_for_user("server.hosts", Shape::List),
     acts("baseline.mode", Shape::Choice(BASELINES)),
-    acts("sandbox.mode", Shape::Choice(SANDBOX_MODES)),
-    acts("sandbox.network", Shape::Flag),
-    acts("sandbox.setup_network", Shape::Flag),
-    acts("sandbox.checks_network", Shape::Flag),
-    acts("sandbox.read", Shape::List),
-    acts("sandbox.write", Shape::List),
-    acts("sandbox.hide", Shape::List),
+    widens_unless("sandbox.mode", Shape::Choice(SANDBOX_MODES), &["required"]),
+    widens_unless("sandbox.network", Shape::Flag, &["false"]),
+    widens_unless("sandbox.setup_network", Shape::Flag, &["false"]),
+    widens_unless("sandbox.checks_network", Shape::Flag, &["false"]),
+    widens("sandbox.read", Shape::List),
+    widens("sandbox.write", Shape::List),
+    widens("sandbox.hide", Shape::List),
     acts_for_user("retention.logs", Shape::Duration),
     acts_for_user("retention.free", Shape::Bytes),
-    acts("agents.*.kind", Shape::Choice(AGENT_KINDS)),
-    acts("agents.*.command", Shape::Command),
+    widens("agents.*.kind", Shape::Choice(AGENT_KINDS)),
+    widens("agents.*.command", Shape::Command),
     acts("agents.*.model", Shape::Line),
-    acts("agents.*.permission", Shape::Choice(PERMISSIONS)),
-    acts("agents.*.allow", Shape::List),
-    acts("agents.*.deny", Shape::List),
+    widens_unless("agents.*.permission", Shape::Choice(PERMISSIONS), &["deny", "ask", "read-only"]),
+    widens("agents.*.allow", Shape::List),
+    widens("agents.*.deny", Shape::List),
     acts("agents.*.system_append", Shape::Text),
-    acts("agents.*.dirs", Shape::List),
+    widens("agents.*.dirs", Shape::List),
     acts("agents.*.max_turns", Shape::SmallCount),
-    acts("agents.*.mcp.*.command", Shape::Command),
-    acts("agents.*.mcp.*.url", Shape::Line),
-    acts("agents.*.mcp.*.headers.*", Shape::Text),
-    acts("agents.*.mcp_file", Shape::Line),
-    acts("agents.*.args", Shape::List),
-    acts("agents.*.env.*", Shape::Text),
-    acts("agents.*.pass_env", Shape::List),
+    widens("agents.*.mcp.*.command", Shape::Command),
+    widens("agents.*.mcp.*.url", Shape::Line),
+    widens("agents.*.mcp.*.headers.*", Shape::Text),
+    widens("agents.*.mcp_file", Shape::Line),
+    widens("agents.*.args", Shape::List),
+    widens("agents.*.env.*", Shape::Text),
+    widens("agents.*.pass_env", Shape::List),
     acts("agents.*.prompt", Shape::Choice(&["stdin", "file", "argument"])),
-    acts("agents.*.resume", Shape::List),
+    widens("agents.*.resume", Shape::List),
     acts("agents.*.session_pattern", Shape::Pattern),
     acts("agents.*.cost_pattern", Shape::Pattern),
     acts("agents.*.limit_pattern", Shape::Pattern),
@@ -254,13 +272,13 @@ const CONFIGURATION: &[Key] = &[
     acts("agents.*.compact_focus", Shape::Text),
     acts("agents.*.session_idle_limit", Shape::Duration),
     acts("agents.*.session_age_limit", Shape::Duration),
-    acts("agents.*.provider", Shape::Choice(&["openai", "gemini", "anthropic"])),
+    widens("agents.*.provider", Shape::Choice(&["openai", "gemini", "anthropic"])),
     acts("agents.*.api", Shape::Choice(&["responses", "chat"])),
-    acts("agents.*.base_url", Shape::Line),
-    acts("agents.*.key_env", Shape::Line),
+    widens("agents.*.base_url", Shape::Line),
+    widens("agents.*.key_env", Shape::Line),
     acts("agents.*.context_window", Shape::Count),
     acts("agents.*.max_output", Shape::Count),
-    acts("agents.*.fetch", Shape::Flag),
+    widens_unless("agents.*.fetch", Shape::Flag, &["false"]),
     acts("prices.*.input", Shape::Dollars),
     acts("prices.*.output", Shape::Dollars),
     acts("prices.*.cache_read", Shape::Dollars),

@@ -10,6 +10,7 @@ use crate::checks;
 use crate::error::Problem;
 use crate::layer::{ENVIRONMENT_PREFIX, Layer, LayerContent, LayerName, Origin, Place};
 use crate::schema::{Effect, Found, KeyPath, Schema, SetBy, Shape};
+use crate::trust::Trusting;
 use crate::value::{self, FromValue, Refused, Value};
 
 /// Where a setting belongs that a repository cannot make.
@@ -35,9 +36,18 @@ pub(crate) struct Settings {
     tables: BTreeMap<KeyPath, Place>,
     /// What is wrong with the layers.
     pub(crate) problems: Vec<Problem>,
+    /// Those of a repository's file that need the user's trust.
+    pub(crate) widening: BTreeMap<KeyPath, Setting>,
+    /// Whether these count.
+    trusting: Trusting,
 }
 
 impl Settings {
+    /// No settings yet, where those that need the user's trust count or do not.
+    pub(crate) fn trusting(trusting: Trusting) -> Self {
+        Self { trusting, ..Self::default() }
+    }
+
     /// No settings yet, by these keys.
     pub(crate) fn with(schema: Schema) -> Self {
         Self { schema, ..Self::default() }
@@ -124,7 +134,8 @@ impl Settings {
                         self.report(format!("`{path}` cannot be set"), place, USERS_OWN.to_owned());
                     }
                     Ok(value) => {
-                        self.values.insert(path.clone(), Setting { value, place, effect: key.effect });
+                        let widens = origin.is_repository() && key.trust.is_needed(&value);
+                        self.set(path, Setting { value, place, effect: key.effect }, widens);
                     }
                     Err(refused) => self.refuse(origin, path, refused),
                 }
@@ -138,6 +149,15 @@ impl Settings {
                 self.refuse(origin, path, value::refuse(value, fix));
             }
             (Found::Unknown, _) => self.report_unknown(path, origin.place(name)),
+        }
+    }
+
+    fn set(&mut self, path: &KeyPath, setting: Setting, widens: bool) {
+        if widens {
+            self.widening.insert(path.clone(), setting.clone());
+        }
+        if !widens || self.trusting == Trusting::All {
+            self.values.insert(path.clone(), setting);
         }
     }
 

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use towline_core::{AttemptNo, Goal, GoalId, GoalState};
 
 /// The directories in it.
-const DIRECTORIES: [&str; 9] =
-    ["attempts", "demo", "engines", "homes", "sessions", "sign-in", "told", "verify", "workspaces"];
+const DIRECTORIES: [&str; 10] =
+    ["attempts", "demo", "engines", "homes", "sessions", "sign-in", "told", TRUSTED, "verify", "workspaces"];
+
+/// The directory of what the user trusts.
+const TRUSTED: &str = "trusted";
 
 /// The suffix of a checkout of the base.
 pub(crate) const BASE: &str = ".base";
@@ -176,6 +179,11 @@ impl Home {
     /// Codes and sessions of the page.
     pub(crate) fn sign_in(&self) -> PathBuf {
         self.root.join("sign-in")
+    }
+
+    /// What the user has accepted of repositories' files.
+    pub fn trusted(&self) -> PathBuf {
+        self.root.join(TRUSTED)
     }
 
     /// The secret that attempts' tokens follow from.

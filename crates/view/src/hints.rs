@@ -58,6 +58,7 @@ pub fn command_line(action: &Action) -> String {
         Action::RunInPlace => "towline run --in-place".to_owned(),
         Action::ListSettings => "towline doctor --json".to_owned(),
         Action::RemoveLeftovers => "towline gc".to_owned(),
+        Action::Trust => "towline trust".to_owned(),
         Action::Init => "towline init".to_owned(),
         Action::PrintInit => "towline init --print".to_owned(),
         Action::ForceInit => "towline init --force".to_owned(),

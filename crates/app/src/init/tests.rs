@@ -1,5 +1,7 @@
 //! What is planned for which project, and that every file that is written down can be read.
 
+use std::collections::BTreeMap;
+
 use towline_config::{Layer, LayerContent, LayerName, load};
 use towline_core::CheckKind;
 
@@ -349,9 +351,11 @@ fn assert_file_has(plan: &Plan, agents: &Agents) {
         let loaded = load(&[Layer { name, content: LayerContent::Toml(text.clone()) }]);
         let loaded = loaded.unwrap_or_else(|error| panic!("{error}\n{text}"));
         assert_eq!(loaded.warnings, [], "{text}");
-        loaded.config
+        loaded
     };
-    let config = read(written.clone());
+    let loaded = read(written.clone());
+    assert_eq!(loaded.widening, BTreeMap::new(), "the first run must not ask for trust: {written}");
+    let config = loaded.config;
     let commands = |checks: &[towline_core::Check]| {
         let run = |check: &towline_core::Check| match &check.kind {
             CheckKind::Command { run, .. } => (check.name.clone(), run.clone()),
@@ -372,7 +376,7 @@ fn assert_file_has(plan: &Plan, agents: &Agents) {
         Agents::Installed(expected) => assert_eq!(&names, expected),
         Agents::OfTheUser(_) | Agents::None => assert_eq!(names, ["claude"]),
     }
-    let all = read(uncommented(&written)).checks;
+    let all = read(uncommented(&written)).config.checks;
     let suggested = planned(&plan.suggestions);
     assert!(suggested.iter().all(|check| commands(&all).contains(check)), "{suggested:?}\n{written}");
 }

@@ -52,6 +52,11 @@ pub(crate) fn look(
 
 /// Settings with an error are no agent, but they are not missing either.
 fn no_agent_row(inspection: &Inspection) -> Row {
+    if inspection.problems.is_empty() && !inspection.withheld.is_empty() {
+        let row =
+            Row::new(Mark::Problem, "agents", "no agent can be used: the repository's needs your trust");
+        return row.fix(Action::Trust);
+    }
     if inspection.problems.is_empty() {
         let row = Row::new(Mark::Problem, "agents", "no agent is configured");
         return row.fix("add one to `defaults.agents` in towline.toml");

@@ -9,6 +9,7 @@ use super::rows::{Mark, Row, Section};
 use crate::context::Context;
 use crate::error::Action;
 use crate::notify::{missing_webhook_secret, way_to_set};
+use crate::trust::WideningFile;
 
 /// Reads all layers, also where one is broken.
 pub(crate) fn look(context: &Context) -> (Section<ConfigurationFacts>, Inspection) {
@@ -36,8 +37,10 @@ pub(crate) fn look(context: &Context) -> (Section<ConfigurationFacts>, Inspectio
     add_layer(&mut facts, &mut rows, &LayerName::Environment, environment, &inspection);
     rows.extend(inspection.problems.iter().map(problem_row));
     rows.extend(inspection.warnings.iter().map(warning_row));
+    rows.extend(trust_row(context, &inspection));
     rows.extend(server_row(context, &inspection));
     facts.settings = inspection.settings.iter().map(setting_facts).collect();
+    facts.untrusted = inspection.withheld.iter().map(setting_facts).collect();
     facts.warnings = inspection.warnings.iter().map(ToString::to_string).collect();
     facts.errors = inspection.problems.iter().map(error_facts).collect();
     (Section { facts, rows }, inspection)
@@ -79,6 +82,8 @@ fn add_layer(
     };
     if !is_default {
         row.details = own.iter().map(|setting| shown(setting)).collect();
+        let withheld = inspection.withheld.iter().filter(|setting| setting.layer == *name);
+        row.details.extend(withheld.map(|setting| format!("not trusted: {}", shown(setting))));
     }
     rows.push(row);
 }
@@ -113,6 +118,18 @@ fn warning_row(warning: &Warning) -> Row {
         WarningKind::NoTemplate => "set `template = true`, or take it out",
     };
     Row::new(Mark::Note, "warning", warning.to_string()).fix(fix)
+}
+
+/// The settings of the repository's file that the user has to accept first.
+fn trust_row(context: &Context, inspection: &Inspection) -> Option<Row> {
+    let file = inspection.withheld.iter().find_map(|setting| path_of(&setting.layer))?;
+    let widening = WideningFile::of(context, file, &inspection.widening).ok().flatten()?;
+    let refusal = widening.refusal();
+    let row = Row::new(Mark::Problem, "trust", refusal.message());
+    Some(match refusal.way_out() {
+        Some(fix) => row.fix(fix),
+        None => row,
+    })
 }
 
 /// What stops `towline up`.

@@ -53,6 +53,7 @@ async fn a_file_of_servers_that_is_missing_is_a_problem_of_its_agent_alone() {
 
     let servers = r#"{"mcpServers": {"docs": {"url": "http://x", "headers": {"A": "${DOCS_TOKEN}"}}}}"#;
     desk.project.write("mcp.json", servers);
+    desk.trust();
     desk.draft(mine()).await.expect("its file is there");
     let details = check_agent(&desk.context(), "mine").await.expect("an agent");
     let wanted = "the MCP server `docs` needs the variable DOCS_TOKEN, which is not set";

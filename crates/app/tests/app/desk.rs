@@ -1,10 +1,10 @@
 //! A user's home and project, and what is asked for there.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use towline_app::{Context, Draft, Error, Request, draft};
+use towline_app::{Context, Draft, Error, Request, accept, draft, widening_file};
 use towline_core::{Envelope, Event, Goal, GoalState, Source};
 use towline_testkit::scratch::{Home, Project};
 
@@ -21,7 +21,22 @@ impl Desk {
                      [agents.second]\nkind = \"script\"\ncommand = [\"/bin/sh\"]\n";
         project.write("towline.toml", format!("{agent}{configuration}"));
         project.commit("configuration");
-        Self { home: Home::new(), project }
+        let desk = Self { home: Home::new(), project };
+        desk.trust();
+        desk
+    }
+
+    /// Accepts what the project's file sets, where it can be read.
+    pub(crate) fn trust(&self) {
+        self.trust_in(self.project.path());
+    }
+
+    /// The same for the project in this directory.
+    pub(crate) fn trust_in(&self, directory: &Path) {
+        let context = self.context();
+        if let Ok(Some(file)) = widening_file(&context, directory) {
+            accept(&context, &file, Timestamp::UNIX_EPOCH).expect("recorded");
+        }
     }
 
     pub(crate) fn context(&self) -> Context {

@@ -11,3 +11,4 @@ mod pool_rules;
 mod refusals;
 mod state;
 mod steering;
+mod trust;

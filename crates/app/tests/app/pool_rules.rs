@@ -24,6 +24,7 @@ impl Desk {
             "[defaults]\nagents = [\"first\"]\n[agents.first]\nkind = \"script\"\ncommand = [\"/bin/sh\"]\n",
         )
         .expect("written");
+        self.trust();
         let id = self.add_prompt(prompt, Request::default()).await.goal.id;
         std::fs::write(&file, broken).expect("written");
         id
@@ -63,6 +64,7 @@ async fn the_rules_follow_the_operators_file_and_use_the_last_good_one_while_it_
 async fn a_broken_project_has_a_reason_and_its_last_good_budget_and_no_other_is_concerned() {
     let desk = Desk::new("[budget.project]\nusd = 2\n");
     let other = Desk::new("");
+    desk.trust_in(other.project.path());
     let [project, sound] = [&desk, &other].map(|desk| desk.project.path().display().to_string());
     let rules = Rules::new(&desk.context(), None).expect("rules");
     assert_eq!(rules.project(&project, &BTreeSet::new()).problem, None);
@@ -107,6 +109,10 @@ async fn the_files_that_rules_are_read_from_are_those_that_exist_and_those_that_
         .into_iter()
         .chain(of_inner.iter().map(|folder| project(folder)))
         .chain([PathBuf::from("/nowhere/towline.toml")])
+        .chain(std::fs::read_dir(desk.home.towline().join("trusted")).expect("what is trusted").map(
+            // And what the user has accepted of the one that exists.
+            |record| record.expect("an entry").path(),
+        ))
         .collect();
     let inner = inner.display().to_string();
     let found = [None, Some(inner.as_str()), Some("/nowhere")].map(|project| rules.files(project));

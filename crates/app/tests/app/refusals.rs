@@ -11,14 +11,18 @@ use crate::desk::Desk;
 /// Drafts a goal and checks that it is refused with all of `wanted` and leaves nothing behind.
 async fn refused(desk: &Desk, request: Request, wanted: &[&str]) {
     let shown = format!("{request:?}");
+    let state = || -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(desk.home.towline()).into_iter().flatten();
+        entries.map(|entry| entry.expect("an entry").path()).collect()
+    };
+    let before = state();
     let error = desk.draft(request).await.err().unwrap_or_else(|| panic!("{shown} was not refused"));
     assert_eq!(error.kind(), ErrorKind::Usage, "{shown}: {error}");
     let message = format!("{} {:?}", error.message(), error.way_out());
     for text in wanted {
         assert!(message.contains(text), "{shown}: no {text:?} in {message}");
     }
-    let state = std::fs::read_dir(desk.home.towline()).map(Iterator::count).unwrap_or_default();
-    assert_eq!(state, 0, "{shown}: something was created");
+    assert_eq!(state(), before, "{shown}: something was created");
     assert_eq!(desk.project.git(["for-each-ref", "refs/towline", "refs/heads/towline"]), "", "{shown}");
 }
 
@@ -67,6 +71,8 @@ async fn a_folder_that_is_no_repository_is_refused_with_the_fix() {
     let agent = desk.project.read("towline.toml");
     std::fs::write(desk.home.path().join("towline.toml"), agent).expect("a configuration");
     let context = towline_app::Context { directory: desk.home.path(), ..desk.context() };
+    let file = towline_app::widening_file(&context, &context.directory).expect("readable").expect("agents");
+    towline_app::accept(&context, &file, jiff::Timestamp::UNIX_EPOCH).expect("recorded");
     let request = Request { prompt: Some("work".to_owned()), ..Request::default() };
     let error = towline_app::draft(&context, &request, jiff::Timestamp::UNIX_EPOCH).await.err();
     let Some(error @ Error::Workspace(_)) = error else { panic!("a refusal") };

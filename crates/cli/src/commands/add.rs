@@ -8,6 +8,7 @@ use towline_core::{BudgetChange, Need};
 use towline_engine::{Clock, SystemClock};
 use towline_view::hints;
 
+use crate::commands::trust::ask_first;
 use crate::notices;
 use crate::output::{self, Layout};
 use crate::prompt::prompt;
@@ -51,6 +52,7 @@ pub(crate) struct Add {
 
 pub(crate) async fn run(context: &Context, args: &Add) -> Result<(), Error> {
     let requests = requests(context, args)?;
+    ask_first(context, args.json)?;
     // A server that would not understand them is reported before they are there.
     let server = server_of(&context.home()?)?;
     let added = add(context, &requests, SystemClock.now()).await?;

@@ -51,7 +51,7 @@ pub(crate) async fn complete(context: &Context, args: Complete) -> Result<(), Er
     let words = match args.kind {
         Kind::Goals => goals(context).await?,
         Kind::Agents => {
-            let agents = context.configuration_under(&context.directory, None)?.config.agents;
+            let agents = context.read_configuration(&context.directory, None)?.0.config.agents;
             agents.into_iter().map(|(name, agent)| (name.to_string(), agent.kind.name().to_owned())).collect()
         }
         Kind::Axes => Axis::ALL.iter().map(|axis| (format!("{axis}="), "a limit".to_owned())).collect(),

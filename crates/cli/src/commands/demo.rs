@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use towline_app::{Context, Error};
+use towline_app::{Context, Error, accept, widening_file};
 use towline_builtin::demo;
 use towline_core::Phase;
+use towline_engine::{Clock, SystemClock};
 use towline_workspace::Repository;
 use uuid::Uuid;
 
@@ -31,6 +32,10 @@ pub(crate) async fn run(context: &Context, format: RunFormat) -> Result<ExitCode
         output::print("");
     }
     let context = Context { directory: project.clone(), ..context.clone() };
+    // Its file is Towline's own, written a moment ago.
+    if let Some(file) = widening_file(&context, &project)? {
+        accept(&context, &file, SystemClock.now())?;
+    }
     let run = Run { prompt: vec![demo::PROMPT.to_owned()], red_first: true, format, ..Run::default() };
     let (record, code) = start(&context, &run).await?;
     if !quiet && record.state.phase == Phase::Done {

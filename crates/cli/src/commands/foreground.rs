@@ -67,7 +67,7 @@ impl Foreground<'_> {
     pub(crate) async fn drive(self, beginning: Beginning) -> Result<(GoalRecord, ExitCode), Error> {
         // Before anything is started: a Ctrl-C that comes early must not leave it behind.
         let mut interrupts = Interrupts::listen()?;
-        let notifier = Notifier::of(self.context, &beginning.goal().workspace.repository, not_notified);
+        let notifier = Notifier::of(self.context, not_notified);
         let first = beginning.goal().agents.first().and_then(|name| self.agents.get(name)).cloned();
         let (home, store) = (self.state.home.clone(), self.state.store.clone());
         let (engine, handle, before) = match beginning {

@@ -14,6 +14,7 @@ use crate::args::Run;
 use crate::commands::attach::{From, attach};
 use crate::commands::foreground::{Beginning, Foreground};
 use crate::commands::retry::resume_goal;
+use crate::commands::trust::ask_first;
 use crate::find::Found;
 use crate::output::Layout;
 use crate::prompt::prompt;
@@ -31,6 +32,7 @@ pub(crate) async fn run(context: &Context, args: Run) -> Result<ExitCode, Error>
 pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, ExitCode), Error> {
     let (request, now) = (request(args)?, SystemClock.now());
     must_find_server(context, args)?;
+    ask_first(context, args.format.json || args.format.events)?;
     let earlier = match &args.continues {
         Some(id) => Some(find::goal(context, id).await?),
         None => None,

@@ -97,11 +97,31 @@ async fn a_goal_that_works_in_place_is_refused_because_it_would_wait() {
     let settings =
         std::fs::read_to_string(server.project.path().join("towline.toml")).expect("a configuration");
     server.project.write("towline.toml", format!("{settings}[workspace]\nmode = \"in-place\"\n"));
+    server.trust();
     let before = server.everything().await;
     let new = json!({"prompt": "x", "repository": server.project.path(), "checks": ["true"]});
     let problem = server.post("/goals").json(&new).send().await.refused(422);
     assert_eq!(problem["detail"], "a goal that works in place cannot wait in the queue");
     assert_eq!(server.everything().await, before);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_that_needs_trust_creates_no_goal_before_it_is_accepted() {
+    let server = Server::start().await;
+    let settings = server.project.read("towline.toml");
+    server.project.write("towline.toml", format!("{settings}permission = \"bypass\"\n"));
+    let before = server.everything().await;
+    let new = json!({"prompt": "x", "repository": server.project.path(), "checks": ["true"]});
+    let problem = server.post("/goals").json(&new).send().await.refused(422);
+    let sets = "`agents.own.command`, `agents.own.kind` and `agents.own.permission`";
+    let detail = format!("this repository's towline.toml sets {sets}, which need your trust");
+    assert_eq!(problem["detail"], detail);
+    let file = server.project.path().join("towline.toml");
+    assert_eq!(problem["hint"], format!("read {}, then run `towline trust` there", file.display()));
+    assert_eq!(server.everything().await, before);
+    server.trust();
+    assert_eq!(server.post("/goals").json(&new).send().await.status, 201);
     server.stop().await;
 }
 

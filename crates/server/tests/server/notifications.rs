@@ -25,6 +25,8 @@ use towline_server::Courier;
 use towline_store::{Append, Lease, MemoryStore, Store, WorkerName};
 use towline_testkit::scratch;
 
+use crate::server::trust;
+
 const SECRET: &str = "between the two of us";
 
 /// One call of the webhook.
@@ -101,6 +103,7 @@ impl Desk {
         let mut environment: BTreeMap<String, String> = home.env().into_iter().collect();
         environment.insert("HOOK_SECRET".to_owned(), SECRET.to_owned());
         let context = Context::new(environment, project.path().to_path_buf(), PathBuf::from("/bin/true"));
+        trust(&context);
         Self { receiver, store: MemoryStore::default(), context, home, project, _served: served }
     }
 

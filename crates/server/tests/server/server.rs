@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use towline_app::{Context, Request, State, draft};
+use towline_app::{Context, Request, State, accept, draft, widening_file};
 use towline_core::{
     AgentName, Caps, Envelope, Event, Goal, GoalId, GoalState, Inherited, MicroUsd, Phase, Source,
 };
@@ -33,6 +33,12 @@ printf '%s\r\n' "$METHOD $REQUEST HTTP/1.1" "host: localhost" "authorization: Be
 printf '%s' "$BODY" >&3
 cat <&3
 "#;
+
+/// Accepts what the file of the context's project sets.
+pub(crate) fn trust(context: &Context) {
+    let file = widening_file(context, &context.directory).expect("readable").expect("it has an agent");
+    accept(context, &file, SystemClock.now()).expect("recorded");
+}
 
 /// Nothing starts for any goal.
 struct NoProject;
@@ -94,6 +100,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Accepts what the file of its project sets now.
+    pub(crate) fn trust(&self) {
+        trust(&self.context);
+    }
+
     /// With a store in memory.
     pub(crate) async fn start() -> Self {
         Self::start_on(|_| Arc::new(MemoryStore::default())).await
@@ -114,6 +125,7 @@ impl Server {
         let environment: BTreeMap<String, String> = dirs.env().into_iter().collect();
         let context = Context::new(environment, project.path().to_path_buf(), PathBuf::from("/bin/true"));
         let home = Home::create(dirs.towline()).expect("a state directory");
+        trust(&context);
         let store = store(&home);
         let open = |dispatch| {
             Engine::open(EngineSettings {
