@@ -89,7 +89,7 @@ pub use self::steady::Steady;
 pub use self::steer::{Answered, Arrival, Steering, Taken, answer, follow, halt, send_message};
 pub use self::submit::submit;
 pub use self::trust::{
-    WideningFile, accept, continue_held, revoke_trust, trusted_repositories, widening_file,
+    HeldGoal, WideningFile, accept, continue_held, revoke_trust, trusted_repositories, widening_file,
 };
 pub use self::upgrade::ShowUpgrade;
 pub use towline_workspace::MergeStyle;

@@ -23,8 +23,9 @@ use uuid::Uuid;
 
 use crate::agents::agents_of;
 use crate::context::{Context, PROJECT_FILE, State};
-use crate::error::Error;
+use crate::error::{Action, Error};
 use crate::find::Found;
+use crate::next_steps::way_to_continue;
 use crate::server::server_of;
 use crate::steer::steer;
 
@@ -132,9 +133,17 @@ pub fn accept(context: &Context, file: &WideningFile, now: Timestamp) -> Result<
     Ok(WideningFile { accepted: Some(record), ..file.clone() })
 }
 
-/// Has the server continue goals of this file's repository that a person had to help because the configuration could not be used.
-/// Without a server none is continued. Returns them all.
-pub async fn continue_held(context: &Context, file: &WideningFile) -> Result<Vec<GoalId>, Error> {
+/// A goal that needed a person because its configuration could not be used.
+#[derive(Debug)]
+pub struct HeldGoal {
+    pub id: GoalId,
+    /// How it continues; none where the server continues it.
+    pub next: Option<Action>,
+}
+
+/// Has the server continue the goals of this file's repository that were held because the configuration could not be used. Without a
+/// server none continues by itself.
+pub async fn continue_held(context: &Context, file: &WideningFile) -> Result<Vec<HeldGoal>, Error> {
     let Some(state) = context.existing_state()? else { return Ok(Vec::new()) };
     let has_server = server_of(&state.home)?.is_some();
     let listing = Listing { phases: vec!["escalated"], order: Order::OldestFirst, ..Listing::all() };
@@ -147,12 +156,13 @@ pub async fn continue_held(context: &Context, file: &WideningFile) -> Result<Vec
         if !file.holds_in(context, repository) || agents_of(context, &record.goal).is_err() {
             continue;
         }
-        held.push(record.goal.id);
-        if has_server {
-            let state = State { home: state.home.clone(), store: state.store.clone() };
-            let retry = GoalCommand::Retry { budget: Vec::new(), session: NextSession::Resumed, model: None };
-            steer(context, Found { state, record }, retry).await?;
-        }
+        let id = record.goal.id;
+        let next = way_to_continue(id, &record.state.phase);
+        let state = State { home: state.home.clone(), store: state.store.clone() };
+        let retry = GoalCommand::Retry { budget: Vec::new(), session: NextSession::Resumed, model: None };
+        // One that refuses, because its budget is spent, say, still waits for its user.
+        let continues = has_server && steer(context, Found { state, record }, retry).await.is_ok();
+        held.push(HeldGoal { id, next: (!continues).then_some(next) });
     }
     Ok(held)
 }

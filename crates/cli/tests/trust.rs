@@ -132,9 +132,10 @@ fn a_queued_goal_waits_visibly_while_the_file_needs_trust_and_starts_when_it_is_
 
 #[test]
 fn a_running_goal_whose_file_comes_to_need_trust_stops_and_continues_when_it_is_accepted() {
-    let mut desk = desk("echo work > work.txt; printf 'args = []\\n' >> \"$PROJECT_FILE\"");
-    let file = desk.project.path().join("towline.toml").display().to_string();
-    desk.set("PROJECT_FILE", &file);
+    let desk = desk("echo work > work.txt; . \"$HOME/widen.sh\"");
+    let file = desk.project.path().join("towline.toml");
+    let widen = format!("printf 'args = []\\n' >> '{}'\n", file.display());
+    std::fs::write(desk.home.path().join("widen.sh"), widen).expect("a script");
     assert_eq!(desk.towline(["trust", "--yes"]).code, Some(0));
     let server = up(&desk);
     let goal = add(&desk, "work", &["--check", "test -f work.txt"]);
@@ -143,6 +144,7 @@ fn a_running_goal_whose_file_comes_to_need_trust_stops_and_continues_when_it_is_
     assert!(reason.contains("`agents.claude.args`") && reason.contains("need your trust"), "{reason}");
     let accepted = desk.towline(["trust", "--yes"]);
     assert_eq!(accepted.code, Some(0), "{accepted:?}");
+    assert!(accepted.stdout.ends_with(" continues\n"), "{accepted:?}");
     desk.wait_for_phase(&goal, "done");
     down(&desk, server);
 }

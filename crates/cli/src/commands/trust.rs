@@ -5,11 +5,12 @@ use std::io::{self, IsTerminal};
 use jiff::Timestamp;
 use towline_api::{RepositoryTrust, TrustedRepository, WideningSetting};
 use towline_app::{
-    Context, Error, WideningFile, accept, continue_held, revoke_trust, trusted_repositories, widening_file,
+    Context, Error, HeldGoal, WideningFile, accept, continue_held, revoke_trust, trusted_repositories,
+    widening_file,
 };
-use towline_core::GoalId;
 use towline_engine::{Clock, SystemClock};
 use towline_terminal::{age, counted};
+use towline_view::hints::command_line;
 
 use crate::output::{self, Layout};
 
@@ -96,7 +97,7 @@ fn nothing(json: bool) -> Result<(), Error> {
 }
 
 /// Prints what is trusted, and which goals can continue now.
-fn print(report: &RepositoryTrust, json: bool, held: &[GoalId]) -> Result<(), Error> {
+fn print(report: &RepositoryTrust, json: bool, held: &[HeldGoal]) -> Result<(), Error> {
     if json {
         output::print_json_or_exit(Layout::Pretty, report);
         return Ok(());
@@ -108,8 +109,11 @@ fn print(report: &RepositoryTrust, json: bool, held: &[GoalId]) -> Result<(), Er
     if let Some(left) = report.settings.len().checked_sub(MOST).filter(|left| *left > 0) {
         output::print_or_exit(format_args!("  and {left} more"));
     }
-    for goal in held {
-        output::print_or_exit(format_args!("goal {} can continue: towline retry {0}", goal.short()));
+    for HeldGoal { id, next } in held {
+        output::print_or_exit(match next {
+            Some(next) => format!("goal {} can continue: {}", id.short(), command_line(next)),
+            None => format!("goal {} continues", id.short()),
+        });
     }
     Ok(())
 }
