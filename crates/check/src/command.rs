@@ -8,7 +8,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use towline_core::show_duration;
+use towline_core::{Sandbox, show_duration};
 use towline_process::{
     ExitRecord, Launch, Notice, Priority, ProcessError, ProcessId, ReportedLog, Stdio, StopCause, Stream,
     SupervisorHandle, SupervisorProgram,
@@ -202,6 +202,7 @@ impl Place<'_> {
         Launch {
             argv: command.argv.clone(),
             sandbox: self.environment.wrapper(command.purpose).to_vec(),
+            sandbox_stays: self.environment.sandbox().is_some_and(Sandbox::stays_above),
             cwd: self.directory.to_owned(),
             lifetime: command.timeout.saturating_add(BACKSTOP),
             interrupt_grace,

@@ -16,6 +16,17 @@ pub enum SandboxMode {
     Off,
 }
 
+impl SandboxMode {
+    /// As the configuration names it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Required => "required",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// Whether a program reaches the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -72,5 +83,10 @@ impl Sandbox {
             Self::Landlock => "landlock",
             Self::Bubblewrap => "bubblewrap",
         }
+    }
+
+    /// Whether processes of its own are above the program. Otherwise it becomes the program.
+    pub const fn stays_above(self) -> bool {
+        matches!(self, Self::Bubblewrap)
     }
 }

@@ -243,11 +243,14 @@ impl GoalState {
         self.attempts.get(number.index())
     }
 
-    /// What confined all agents so far, and the checks that reached the last verdict: the weakest of these.
+    /// What confined all that touched the goal so far, agents and checks: the weakest of it. In a session that a person entered,
+    /// nothing confined the agent.
     pub fn confined_by(&self) -> Option<Sandbox> {
         let agents = self.attempts.iter().filter(|attempt| attempt.started).map(|attempt| attempt.sandbox);
-        let checks = self.last_verdict().map(|verdict| verdict.sandbox);
-        agents.chain(checks).min().flatten()
+        // The checks run the agent's code, those of a red verdict too.
+        let checks = self.verdicts().map(|verdict| verdict.sandbox);
+        let entered = self.entered_at.map(|_| None);
+        agents.chain(checks).chain(entered).min().flatten()
     }
 
     /// The newest verdict.

@@ -55,9 +55,11 @@ pub enum Priority {
 pub struct Launch {
     /// The program and its arguments; a bare name is looked up in the run's own `PATH`.
     pub argv: Vec<String>,
-    /// A command line that starts a sandbox around the one that follows it; empty without one. Its first process ignores the signals
-    /// that ask a program to end, and ends with the program that it starts as its grandchild.
+    /// A command line that starts a sandbox around the one that follows it; empty without one.
     pub sandbox: Vec<String>,
+    /// Whether the first process of the sandbox stays, ignores the signals that ask a program to end, and ends with the program that
+    /// it starts as its grandchild. Otherwise it becomes the program.
+    pub sandbox_stays: bool,
     /// The directory the program starts in.
     pub cwd: PathBuf,
     /// How long the run may last before the supervisor ends it by itself, whether or not anybody is connected. Clients can
@@ -84,6 +86,8 @@ struct LaunchFile {
     argv: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sandbox: Vec<String>,
+    #[serde(default)]
+    sandbox_stays: bool,
     cwd: PathBuf,
     lifetime_ms: u64,
     interrupt_grace_ms: u64,
@@ -107,6 +111,7 @@ impl Launch {
         serde_json::to_vec_pretty(&LaunchFile {
             argv: self.argv.clone(),
             sandbox: self.sandbox.clone(),
+            sandbox_stays: self.sandbox_stays,
             cwd: self.cwd.clone(),
             lifetime_ms: millis(self.lifetime),
             interrupt_grace_ms: millis(self.interrupt_grace),
@@ -123,6 +128,7 @@ impl Launch {
         Ok(Self {
             argv: file.argv,
             sandbox: file.sandbox,
+            sandbox_stays: file.sandbox_stays,
             cwd: file.cwd,
             lifetime: Duration::from_millis(file.lifetime_ms),
             interrupt_grace: Duration::from_millis(file.interrupt_grace_ms),
@@ -144,6 +150,7 @@ mod tests {
         let mut launch = Launch {
             argv: vec!["program".into(), "-x".into(), "zwei Wörter".into()],
             sandbox: vec!["confine".into(), "--".into()],
+            sandbox_stays: true,
             cwd: "/somewhere/deep".into(),
             lifetime: Duration::from_millis(1_800_123),
             interrupt_grace: Duration::from_millis(1500),

@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 use rustix::mount::{MountFlags, mount, mount_bind};
 use rustix::thread::{CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities};
 
+use crate::landlock::{self, LANDLOCK};
 use crate::room::OURS;
 
 /// The first argument of the program that runs in the sandbox.
@@ -36,7 +37,12 @@ struct Orders {
 
 /// Prepares the sandbox and becomes the program. Returns only if that fails.
 pub fn enter(arguments: impl IntoIterator<Item = OsString>) -> io::Error {
-    match prepare(arguments) {
+    let mut arguments = arguments.into_iter().peekable();
+    let prepared = match arguments.next_if(|first| first == LANDLOCK) {
+        Some(_) => landlock::prepare(arguments),
+        None => prepare(arguments),
+    };
+    match prepared {
         Ok(mut command) => command.exec(),
         Err(error) => error,
     }
@@ -55,7 +61,12 @@ fn prepare(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Command>
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
-    let (program, rest) = orders.program.split_first().ok_or_else(|| bad("no program"))?;
+    program(&orders.program)
+}
+
+/// The command with these words.
+pub(crate) fn program(words: &[OsString]) -> io::Result<Command> {
+    let (program, rest) = words.split_first().ok_or_else(|| bad("no program"))?;
     #[expect(
         clippy::disallowed_methods,
         reason = "this process becomes the program that its supervisor runs"
@@ -115,6 +126,6 @@ fn about(path: &Path) -> impl Fn(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-fn bad(what: &str) -> io::Error {
+pub(crate) fn bad(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what.to_owned())
 }

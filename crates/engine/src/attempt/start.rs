@@ -66,6 +66,7 @@ pub(super) async fn start(
     let launch = towline_process::Launch {
         argv: plan.argv,
         sandbox: wrapper,
+        sandbox_stays: sandbox.is_some_and(Sandbox::stays_above),
         cwd: PathBuf::from(&opening.directory),
         lifetime,
         interrupt_grace: SIGNAL_PATIENCE,

@@ -44,7 +44,7 @@ pub(super) struct Ending {
     stage: Stage,
     leader: ProcessId,
     /// Whether the program is below a sandbox, which is the leader.
-    is_confined: bool,
+    sandbox_stays: bool,
     interrupt_grace: Duration,
     term_grace: Duration,
     drain: Duration,
@@ -62,7 +62,7 @@ impl Ending {
         Self {
             stage: Stage::Running { until: None },
             leader,
-            is_confined: !launch.sandbox.is_empty(),
+            sandbox_stays: launch.sandbox_stays,
             interrupt_grace: launch.interrupt_grace,
             term_grace: launch.term_grace,
             drain: launch.drain,
@@ -131,7 +131,7 @@ impl Ending {
 
     /// The program itself. One that is not to be seen is not running yet, or any more.
     fn program(&self) -> ProcessId {
-        let confined = if self.is_confined { platform::first_grandchild(self.leader) } else { Ok(None) };
+        let confined = if self.sandbox_stays { platform::first_grandchild(self.leader) } else { Ok(None) };
         confined.ok().flatten().unwrap_or(self.leader)
     }
 

@@ -43,6 +43,7 @@ impl Run {
         let launch = Launch {
             argv: argv.iter().map(ToString::to_string).collect(),
             sandbox: Vec::new(),
+            sandbox_stays: false,
             cwd: work,
             lifetime: Duration::from_secs(300),
             interrupt_grace: Duration::from_millis(100),
