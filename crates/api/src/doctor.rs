@@ -27,6 +27,8 @@ pub struct DoctorReport {
     pub configuration: ConfigurationFacts,
     /// How processes are supervised.
     pub processes: ProcessesFacts,
+    /// What confines agents and checks.
+    pub sandbox: SandboxFacts,
 }
 
 /// Git, and the repository that the current directory is in.
@@ -166,4 +168,26 @@ pub struct ProcessesFacts {
     pub supervision: String,
     /// Whether the processes below a supervisor can be seen.
     pub visible: bool,
+}
+
+/// The sandbox of the machine, tried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SandboxFacts {
+    /// `mode` in `[sandbox]`: `auto`, `required` or `off`.
+    pub mode: String,
+    /// The level of trust that goals reach with it here.
+    pub level: u8,
+    /// The sandbox that works: `bubblewrap` or `landlock`.
+    pub works: Option<String>,
+    /// Why bubblewrap does not work; null if it does.
+    pub bubblewrap: Option<String>,
+    /// Why Landlock does not work; null if it does or is not needed.
+    pub landlock: Option<String>,
+    /// Whether programs can change the caches of your tools for themselves alone.
+    pub layers_caches: bool,
+    /// Why this program cannot be started in the sandbox; null if it can, or there is none.
+    pub without_towline: Option<String>,
+    /// What programs can do in spite of it, on this kernel.
+    pub not_enforced: Vec<String>,
 }

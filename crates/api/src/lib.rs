@@ -27,7 +27,7 @@ pub use self::agents::{
 };
 pub use self::doctor::{
     CheckoutFacts, ConfigurationFacts, DoctorReport, GitFacts, LayerFacts, LeftGoal, OpenQuestion,
-    ProblemFacts, ProcessesFacts, SettingFacts, StoreFacts,
+    ProblemFacts, ProcessesFacts, SandboxFacts, SettingFacts, StoreFacts,
 };
 pub use self::error::{ErrorKind, ErrorReport, ErrorWords};
 pub use self::event::{ReplayReport, ReplayedDifference};

@@ -9,7 +9,7 @@ use towline_core::GoalId;
 use towline_engine::AddingLock;
 use towline_store::GoalRecord;
 
-use crate::agents::permission_notice;
+use crate::agents::first_notices;
 use crate::context::Context;
 use crate::draft::{Draft, Request, draft_of, notices_about};
 use crate::error::{Action, Error};
@@ -71,8 +71,8 @@ pub async fn add(context: &Context, requests: &[Request], now: Timestamp) -> Res
         added.extend(match planned {
             Intake::There(record) => Some(Added { record: *record, is_new: false, notices: Vec::new() }),
             Intake::New(draft) => queued.next().map(|record| {
-                let mut notices = draft.notices;
-                notices.extend(permission_notice(&state.home, &record.goal, &draft.agents));
+                let first = first_notices(context, &state.home, &draft);
+                let notices = draft.notices.into_iter().chain(first).collect();
                 Added { record, is_new: true, notices }
             }),
         });

@@ -8,14 +8,15 @@ use std::path::Path;
 use serde_json::Value;
 use towline_agent::{AgentSettings, Permission, Restriction, agent};
 use towline_config::{LayerName, Loaded, goal_agents_layer, resolve_agent};
-use towline_core::{AgentName, Goal, SandboxSettings};
+use towline_core::{AgentName, Goal, Sandbox, SandboxSettings};
 use towline_engine::Home;
 use uuid::Uuid;
 
 use crate::context::Context;
+use crate::draft::Draft;
 use crate::error::Error;
 use crate::notice::Notice;
-use crate::{find, mcp_file};
+use crate::{find, mcp_file, sandbox};
 
 /// The settings of these agents, as the goal wants them.
 pub(crate) fn settings_of(
@@ -85,30 +86,43 @@ pub(crate) fn not_configured(name: &AgentName) -> String {
     format!("agent `{name}` is no longer in the configuration")
 }
 
-/// The notice that the goal's first agent may do all that the user may; once per project. A private clone keeps changes
-/// apart; it does not confine the agent. That it was shown is stored in the state directory, never in the repository.
-pub fn permission_notice(
-    home: &Home,
-    goal: &Goal,
-    agents: &BTreeMap<AgentName, AgentSettings>,
-) -> Option<Notice> {
+/// What is worth a notice once per project: what the goal's first agent may do, and what confines it. That it was shown is stored in
+/// the state directory, never in the repository.
+pub fn first_notices(context: &Context, home: &Home, draft: &Draft) -> Vec<Notice> {
+    let Draft { goal, sandbox, .. } = draft;
+    let project = Path::new(&goal.workspace.repository);
+    let weak = sandbox::notice(context, sandbox).filter(|_| is_new(home, project, "sandbox"));
+    permission_notice(context, home, draft).into_iter().chain(weak).collect()
+}
+
+/// The notice that the goal's first agent may do all that the user may. A private clone keeps changes apart; it does not confine the
+/// agent.
+fn permission_notice(context: &Context, home: &Home, draft: &Draft) -> Option<Notice> {
+    let Draft { goal, agents, sandbox, .. } = draft;
+    if sandbox::sandbox_of(context, sandbox) == Some(Sandbox::Bubblewrap) {
+        return None;
+    }
     let (name, settings) = goal.agents.first().and_then(|name| agents.get_key_value(name))?;
     let restriction = agent(settings.kind).restriction();
     if settings.permission != Permission::Bypass || restriction == Restriction::NotNeeded {
         return None;
     }
-    // Where it cannot be stored it is better shown twice than not at all.
-    let is_new = remember(home, Path::new(&goal.workspace.repository)).unwrap_or(true);
+    let is_new = is_new(home, Path::new(&goal.workspace.repository), "bypass");
     is_new.then(|| Notice::Unrestricted { agent: name.clone(), restriction, mode: goal.workspace.mode })
 }
 
+/// Whether this notice was not shown for this project before. Where that cannot be stored it is better shown twice than not at all.
+fn is_new(home: &Home, project: &Path, notice: &str) -> bool {
+    remember(home, project, notice).unwrap_or(true)
+}
+
 /// Remembers that the notice was shown for this project; false if it was before.
-fn remember(home: &Home, project: &Path) -> io::Result<bool> {
+fn remember(home: &Home, project: &Path, notice: &str) -> io::Result<bool> {
     let project = project.canonicalize()?;
     let folder = home.root().join("told");
     home.make(&folder)?;
     let key = Uuid::new_v5(&Uuid::NAMESPACE_URL, project.as_os_str().as_bytes());
-    let file = folder.join(format!("bypass-{}", key.simple()));
+    let file = folder.join(format!("{notice}-{}", key.simple()));
     match towline_files::create_new(&file) {
         Ok(mut file) => file.write_all(project.as_os_str().as_bytes()).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),

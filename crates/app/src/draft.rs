@@ -11,8 +11,8 @@ use towline_config::{
     GoalFile, GoalOrigin, Layer, LayerContent, LayerName, Loaded, WorkspaceSettings, check_from_command,
 };
 use towline_core::{
-    AgentName, BaselineMode, Budget, BudgetChange, Check, Commit, Goal, GoalId, Need, Origin, SessionLimits,
-    WorkspaceMode, WorkspaceSpec,
+    AgentName, BaselineMode, Budget, BudgetChange, Check, Commit, Goal, GoalId, Need, Origin,
+    SandboxSettings, SessionLimits, WorkspaceMode, WorkspaceSpec,
 };
 use towline_engine::{Engine, EngineError, Handle, Home, copied_secrets};
 use towline_store::{Store, StoreError};
@@ -25,7 +25,7 @@ use crate::error::{Action, Error};
 use crate::in_place::Beginning;
 use crate::notice::Notice;
 use crate::scheduling::{self, Siblings};
-use crate::{find, goal_file, in_place, title};
+use crate::{find, goal_file, in_place, sandbox, title};
 
 /// Where goals come from that are made here.
 pub const CHANNEL: &str = "cli";
@@ -75,6 +75,8 @@ pub struct Draft {
     pub goal: Goal,
     /// The agents that it may use.
     pub agents: BTreeMap<AgentName, AgentSettings>,
+    /// What they are confined by, and the checks.
+    pub sandbox: SandboxSettings,
     /// What the user should know before it starts.
     pub notices: Vec<Notice>,
 }
@@ -107,6 +109,7 @@ pub(crate) async fn draft_of(
     let mut notices = Notice::of_settings([&file.warnings[..], &loaded.warnings].concat());
     let agents = agents(context, &loaded, run, &file, &mut notices)?;
     let config = loaded.config;
+    sandbox::must_be_there(context, &config.sandbox)?;
     let checks = checks(run, file.checks, &config.checks)?;
     let baseline = chosen(baseline_given, file.baseline, config.baseline);
     if baseline_given || file.baseline == Some(BaselineMode::Red) {
@@ -158,7 +161,7 @@ pub(crate) async fn draft_of(
     };
     notices.extend(unlimited_costs(&goal, &agents));
     notices.extend(learn_copied_secrets(context, &goal));
-    Ok(Draft { goal, agents: agents.into_iter().collect(), notices })
+    Ok(Draft { goal, agents: agents.into_iter().collect(), sandbox: config.sandbox, notices })
 }
 
 /// The checks of the request, or else of the file, or else of the configuration.

@@ -10,6 +10,7 @@ mod git;
 mod probe;
 mod processes;
 mod rows;
+mod sandbox;
 pub(crate) mod sign_in;
 mod store;
 
@@ -41,6 +42,7 @@ pub async fn diagnose(context: &Context) -> Diagnosis {
     let (store, stored) = store::look(context).await;
     let agents = agents::look(context, &inspection, frames::count(&stored).await);
     let (git, processes) = (git::look(context), processes::look());
+    let sandbox = sandbox::look(context, &inspection.config.sandbox);
     let protect = git::protect_rows(context, &inspection.config.protect);
     Diagnosis {
         report: DoctorReport {
@@ -53,6 +55,7 @@ pub async fn diagnose(context: &Context) -> Diagnosis {
             store: store.facts,
             configuration: configuration.facts,
             processes: processes.facts,
+            sandbox: sandbox.facts,
         },
         sections: vec![
             ("agents", agents.rows),
@@ -60,6 +63,7 @@ pub async fn diagnose(context: &Context) -> Diagnosis {
             ("store", store.rows),
             ("configuration", configuration.rows),
             ("processes", processes.rows),
+            ("sandbox", sandbox.rows),
         ],
     }
 }

@@ -38,6 +38,7 @@ pub mod report;
 mod restore;
 mod resume;
 mod rules;
+mod sandbox;
 mod scheduling;
 mod server;
 mod service;
@@ -51,7 +52,7 @@ mod upgrade;
 
 pub use self::accounts::{accounts, open_account};
 pub use self::add::{Added, add, goal_requests};
-pub use self::agents::{GoalAgents, agents_of, permission_notice};
+pub use self::agents::{GoalAgents, agents_of, first_notices};
 pub use self::compact::compact;
 pub use self::context::{Context, EngineInUse, Host, LayerFile, State};
 pub use self::continuing::{draft_continuing, hand_over};
@@ -79,6 +80,7 @@ pub use self::replay::{ReplayOutcome, replay};
 pub use self::restore::{Restored, restore};
 pub use self::resume::{Resumption, reopen, resume, runs_elsewhere};
 pub use self::rules::Rules;
+pub use self::sandbox::sandbox_of;
 pub use self::scheduling::must_not_wait;
 pub use self::server::{
     ServerPlace, Stopped, VERSION, await_suspended, queue_goal, server_here, server_of, server_place,

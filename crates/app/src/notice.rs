@@ -2,7 +2,7 @@
 
 use towline_agent::Restriction;
 use towline_config::Warning;
-use towline_core::{AgentName, Commit, GoalId, WorkspaceMode};
+use towline_core::{AgentName, Commit, GoalId, Sandbox, WorkspaceMode};
 
 /// What a person should know although nothing failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +59,10 @@ pub enum Notice {
         /// Where it works.
         mode: WorkspaceMode,
     },
+    /// A sandbox is asked for where there is one, and none works, for this reason.
+    NoSandbox(String),
+    /// The sandbox is not the one that a higher level of trust takes, for this reason.
+    WeakSandbox(Sandbox, String),
     /// Your own configuration cannot be used, so a server uses what it read last; with what is wrong.
     BrokenConfiguration(String),
     /// A hook of the project is changed by the merge, so that git runs none of them.

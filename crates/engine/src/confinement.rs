@@ -142,7 +142,7 @@ impl Confiner<'_> {
 }
 
 /// A path as the settings have it, where `~` is the user's home.
-fn below_home(path: &Path, home: Option<&String>) -> PathBuf {
+pub(crate) fn below_home(path: &Path, home: Option<&String>) -> PathBuf {
     match (path.strip_prefix("~"), home) {
         (Ok(inner), Some(home)) => Path::new(home).join(inner),
         _ => path.to_owned(),

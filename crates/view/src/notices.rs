@@ -53,6 +53,17 @@ pub fn notice_text(notice: &Notice) -> String {
         Notice::Unrestricted { agent, restriction, mode } => {
             unrestricted(agent.as_str(), *restriction, *mode)
         }
+        Notice::NoSandbox(why) => format!(
+            "note: agents and checks run without a sandbox, so verdicts are of level 1\n      \
+             ({})\n      (the fix: towline doctor; shown once per project)",
+            brief(why)
+        ),
+        Notice::WeakSandbox(sandbox, why) => format!(
+            "note: agents and checks run in a sandbox of {}, so verdicts are of level 1\n      \
+             (bubblewrap: {})\n      (the fix: towline doctor; shown once per project)",
+            sandbox.name(),
+            brief(why)
+        ),
         Notice::BrokenConfiguration(problem) => {
             format!("warning: your own configuration is broken, and a running server uses what it read last: {problem}")
         }

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use towline_app::{
-    Action, Context, Error, Request, State, draft, draft_continuing, hand_over, must_not_wait, notices_about,
-    permission_notice, queue_goal, server_of,
+    Action, Context, Error, Request, State, draft, draft_continuing, first_notices, hand_over, must_not_wait,
+    notices_about, queue_goal, server_of,
 };
 use towline_core::Goal;
 use towline_engine::{Clock, SystemClock};
@@ -48,7 +48,7 @@ pub(crate) async fn start(context: &Context, args: &Run) -> Result<(GoalRecord, 
         output::print(format_args!("goal {}  {title}", draft.goal.id.short()));
         notices::print(&notices_about(&draft.goal));
     }
-    notices::print(permission_notice(&state.home, &draft.goal, &draft.agents).as_slice());
+    notices::print(&first_notices(context, &state.home, &draft));
     if let Some(earlier) = earlier {
         hand_over(context, earlier, draft.goal.id).await?;
     }

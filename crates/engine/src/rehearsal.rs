@@ -1,0 +1,62 @@
+//! Trying the sandbox with the rules of a real goal, without a goal.
+
+use std::collections::BTreeMap;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use towline_core::SandboxSettings;
+use towline_sandbox::{Machine, Private, Room};
+use towline_workspace::Repository;
+
+use crate::confinement::below_home;
+
+/// An agent's place that does not exist: its settings and surroundings.
+pub struct Rehearsal<'a> {
+    /// The file of this program.
+    pub program: &'a Path,
+    pub directory: &'a Path,
+    /// The state directory.
+    pub state: Option<PathBuf>,
+    pub repository: Option<&'a Repository>,
+    pub environment: BTreeMap<String, String>,
+    pub settings: &'a SandboxSettings,
+}
+
+impl Rehearsal<'_> {
+    /// Starts this program as an agent would, with a home below `temporary` that is removed at the end. Fails with what is wrong.
+    pub fn run(self, machine: &Machine, temporary: &Path) -> Result<(), String> {
+        let stage = temporary.join(format!("towline-doctor-{}", std::process::id()));
+        let failed = |error: io::Error| format!("cannot make {}: {error}", stage.display());
+        // Somebody else's would not do.
+        DirBuilder::new().mode(0o700).create(&stage).map_err(failed)?;
+        let argv = [self.program.display().to_string(), "--version".to_owned()];
+        let room = Private::make(&stage).map_err(failed).map(|private| self.room(private));
+        let result = room.and_then(|room| machine.rehearse(&room, &argv));
+        // What cannot be removed is in a directory for such things.
+        let _ = towline_files::remove_tree(&stage);
+        result
+    }
+
+    fn room(self, private: Private) -> Room {
+        let settings = self.settings;
+        let home = self.environment.get("HOME");
+        let expanded =
+            |paths: &[PathBuf]| -> Vec<PathBuf> { paths.iter().map(|path| below_home(path, home)).collect() };
+        let mut read: Vec<PathBuf> =
+            self.repository.iter().flat_map(|repository| repository.lends()).collect();
+        read.extend(expanded(&settings.read));
+        let mut hide = expanded(&settings.hide);
+        hide.extend(self.state);
+        Room {
+            private,
+            directory: self.directory.to_owned(),
+            read,
+            write: [vec![self.directory.to_owned()], expanded(&settings.write)].concat(),
+            hide,
+            network: settings.network,
+            environment: self.environment,
+        }
+    }
+}
