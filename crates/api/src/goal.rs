@@ -115,6 +115,9 @@ pub struct GoalLine {
     /// Why it does not start, while it waits in the queue.
     #[serde(default)]
     pub hold: Option<HoldReport>,
+    /// What protects its verdicts; null if it cannot be read.
+    #[serde(default)]
+    pub trust: Option<TrustReport>,
 }
 
 /// Where a goal came from.
@@ -133,9 +136,10 @@ pub struct OriginReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrustReport {
-    /// The level: 1 without a sandbox.
+    /// The level: 2 if all agents and checks so far ran in a sandbox of bubblewrap, and otherwise 1.
     pub level: u8,
-    /// The sandbox that the agent runs in.
+    /// The weakest that confined an agent or a check so far: `bubblewrap` or `landlock`; null if anything ran without a sandbox, or
+    /// nothing ran yet.
     pub sandbox: Option<String>,
     /// Whether the agent has the user's own `.git`.
     pub in_place: bool,

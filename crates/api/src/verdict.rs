@@ -20,6 +20,9 @@ pub struct VerdictReport {
     /// The checkout that the checks ran in: `clean`, `warm` or `warm_then_clean`.
     #[cfg_attr(test, schemars(with = "String"))]
     pub checkout: Checkout,
+    /// What confined its setup and checks: `bubblewrap` or `landlock`; null without a sandbox.
+    #[serde(default)]
+    pub sandbox: Option<String>,
     /// One result for each check, in the goal's order.
     pub checks: Vec<CheckReport>,
 }
@@ -70,6 +73,7 @@ impl From<&Verdict> for VerdictReport {
             restored: verdict.restored.clone(),
             notes: verdict.notes.clone(),
             checkout: verdict.checkout,
+            sandbox: verdict.sandbox.map(|sandbox| sandbox.name().to_owned()),
             checks: checks.collect(),
         }
     }

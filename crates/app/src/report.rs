@@ -22,6 +22,24 @@ pub const fn trust_level(confined_by: Option<Sandbox>) -> u8 {
     }
 }
 
+/// The level of trust in words, with what gives it.
+pub fn level_words(confined_by: Option<Sandbox>) -> String {
+    let level = trust_level(confined_by);
+    confined_by
+        .map_or_else(|| format!("level {level}"), |sandbox| format!("level {level} ({})", sandbox.name()))
+}
+
+/// What protects the verdicts of a goal.
+fn trust(GoalRecord { goal, state, .. }: &GoalRecord) -> TrustReport {
+    let sandbox = state.confined_by();
+    TrustReport {
+        level: trust_level(sandbox),
+        sandbox: sandbox.map(|sandbox| sandbox.name().to_owned()),
+        in_place: goal.workspace.mode.is_in_place(),
+        confirmed: confirmed_by(state).map(str::to_owned),
+    }
+}
+
 /// Instead of a phase, for a goal that cannot be read.
 pub const UNREADABLE: &str = "unreadable";
 
@@ -69,12 +87,7 @@ pub fn goal_report(record: &GoalRecord, home: &Home, now: Timestamp) -> GoalRepo
         entered_at: state.entered_at,
         protect: goal.protect.clone(),
         unprotect: goal.unprotect.clone(),
-        trust: TrustReport {
-            level: trust_level(state.confined_by()),
-            sandbox: state.confined_by().map(|sandbox| sandbox.name().to_owned()),
-            in_place: goal.workspace.mode.is_in_place(),
-            confirmed: confirmed_by(state).map(str::to_owned),
-        },
+        trust: trust(record),
         attempts: attempts.collect(),
         usage: state.usage().into(),
         budget: budget(state, now),
@@ -93,8 +106,10 @@ pub async fn goal_lines(context: &Context, state: &State, listed: &[Listed]) -> 
     let mut known = BTreeMap::new();
     let mut lines = Vec::new();
     for listed in listed {
-        let mut prompt = None;
-        if let Ok(GoalRecord { goal, .. }) = state.store.load(listed.id()).await {
+        let (mut prompt, mut trusted) = (None, None);
+        if let Ok(record) = state.store.load(listed.id()).await {
+            trusted = Some(trust(&record));
+            let goal = record.goal;
             let files = (goal.workspace.repository.clone(), goal.workspace.copy.clone());
             let is_known = match known.get(&files) {
                 Some(is_known) => *is_known,
@@ -104,7 +119,7 @@ pub async fn goal_lines(context: &Context, state: &State, listed: &[Listed]) -> 
             prompt = is_known.then_some(goal.prompt);
         }
         lines.push(match listed {
-            Listed::Goal(summary) => line_of_summary(summary, prompt),
+            Listed::Goal(summary) => GoalLine { trust: trusted, ..line_of_summary(summary, prompt) },
             Listed::Unreadable(unreadable) => line_of_unreadable(unreadable),
         });
     }
@@ -127,6 +142,7 @@ fn line_of_summary(goal: &GoalSummary, prompt: Option<String>) -> GoalLine {
         created_at: goal.created_at,
         updated_at: goal.updated_at,
         hold: None,
+        trust: None,
     }
 }
 
@@ -146,6 +162,7 @@ fn line_of_unreadable(goal: &UnreadableGoal) -> GoalLine {
         created_at: goal.created_at,
         updated_at: goal.created_at,
         hold: None,
+        trust: None,
     }
 }
 

@@ -90,6 +90,11 @@ impl Board {
             Event::PhaseChanged { phase } => self.enter(phase.clone(), envelope.at),
             Event::Agent { event } => self.hear(event, envelope),
             Event::Prepared { .. } => self.is_prepared = true,
+            Event::AttemptStarted { sandbox } if envelope.seq > self.counted => {
+                if let Some(attempt) = self.state.attempts.last_mut() {
+                    (attempt.started, attempt.sandbox) = (true, *sandbox);
+                }
+            }
             Event::CheckStarted { name, process } => {
                 self.check = Some(RunningCheck {
                     name: name.clone(),

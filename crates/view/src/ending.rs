@@ -1,7 +1,7 @@
 //! The end of a story: how the goal ended, and what to do now.
 
 use jiff::Timestamp;
-use towline_app::report::{WARM, confirmed_by};
+use towline_app::report::{WARM, confirmed_by, level_words};
 use towline_app::{NextStep, hint_about_end};
 use towline_core::{GoalState, Phase, Usage, show_duration};
 use towline_store::GoalRecord;
@@ -37,6 +37,7 @@ pub fn ending(paint: Paint, record: &GoalRecord, now: Timestamp) -> Vec<String> 
     let mut facts = Vec::new();
     if let (Phase::Done, Some(candidate)) = (&state.phase, &state.candidate) {
         facts.push(format!("candidate {}", candidate.short()));
+        facts.push(level_words(state.confined_by()));
         if confirmed_by(state) == Some(WARM) {
             facts.push("confirmed warm, not in a clean checkout".to_owned());
         }

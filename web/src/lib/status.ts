@@ -4,6 +4,7 @@
  */
 
 import { axisName } from './format';
+import { oneLine } from './text';
 
 /** What a goal looks like. Colours never stand alone: the label is always beside them. */
 export type Tone = 'needs' | 'busy' | 'wait' | 'good' | 'bad' | 'quiet';
@@ -50,6 +51,11 @@ export const GROUPS: readonly { group: Group; title: string }[] = [
 /** An unknown phase is shown by name, as an error. */
 export function statusOf(goal: { phase: string }): Status {
   return STATUSES[goal.phase] ?? { label: goal.phase, tone: 'bad', group: 'waiting' };
+}
+
+/** What the verdicts of a goal are worth, and what confined its programs. */
+export function trustOf(trust: { level: number; sandbox?: string | null }): string {
+  return `level ${trust.level}${trust.sandbox ? `, ${oneLine(trust.sandbox)}` : ', no sandbox'}`;
 }
 
 /** What a person can do with a goal. The server has the last word. */

@@ -8,12 +8,13 @@ use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use towline_app::report::trust_level;
 use towline_app::{
     Action, Context, Error, Rules, ServerPlace, State, VERSION, await_suspended, require_webhook_secret,
-    server_place, working,
+    sandbox_of, server_place, working,
 };
 use towline_config::Config;
-use towline_core::parse_duration;
+use towline_core::{Sandbox, SandboxMode, parse_duration};
 use towline_engine::{Clock, Engine, ServerInfo, ServerStart, SystemClock, operator_token, take_place_of};
 use towline_server::{Courier, OperatorToken, ServerSettings, serve};
 
@@ -66,7 +67,7 @@ pub(crate) async fn run(context: &Context, args: Up) -> Result<(), Error> {
         ServerPlace::Free(_) => None,
     };
     let (rules, wait) = (Rules::new(&context, args.slots)?, args.wait.unwrap_or(WAIT));
-    let Config { server: settings, notify, .. } = context.operators_configuration()?;
+    let Config { server: settings, notify, sandbox, .. } = context.operators_configuration()?;
     require_webhook_secret(&context, &notify)?;
     let address = args.listen.clone().unwrap_or_else(|| settings.listen.to_string());
     let listener = bind(&address, suspended).await?;
@@ -87,6 +88,7 @@ pub(crate) async fn run(context: &Context, args: Up) -> Result<(), Error> {
     // Whoever looks from now on finds this server.
     drop(start);
     greet(&context, address, announced.server().pid)?;
+    print(&confinement(sandbox.mode, sandbox_of(&context, &sandbox)));
     let stored = state.clone();
     let served = ServerSettings {
         context,
@@ -193,6 +195,27 @@ fn greet(context: &Context, address: SocketAddr, pid: u32) -> Result<(), Error> 
         ));
     }
     Ok(())
+}
+
+/// What confines the goals of this server, unless their project has other settings.
+fn confinement(mode: SandboxMode, sandbox: Option<Sandbox>) -> String {
+    let level = trust_level(sandbox);
+    match (mode, sandbox) {
+        (SandboxMode::Off, _) => {
+            format!("goals run without a sandbox, at trust level {level}: `mode = \"off\"` in [sandbox]")
+        }
+        (_, None) => {
+            format!(
+                "goals run without a sandbox, at trust level {level}: none works here (the fix: towline doctor)"
+            )
+        }
+        (_, Some(Sandbox::Landlock)) => {
+            format!("goals run in a sandbox of landlock, at trust level {level} (for more: towline doctor)")
+        }
+        (_, Some(Sandbox::Bubblewrap)) => {
+            format!("goals run in a sandbox of bubblewrap, at trust level {level}")
+        }
+    }
 }
 
 /// The delivery of notifications, as long as it lives.

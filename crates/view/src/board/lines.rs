@@ -1,6 +1,7 @@
 //! The board as lines for a screen of a given size: at most a third of it, and one line where there is little room.
 
 use jiff::Timestamp;
+use towline_app::report::level_words;
 use towline_core::{AttemptNo, EndKind, Phase, StopWhy, Stopping};
 use towline_terminal::{
     Paint, Tone, clock_time, columns, cut, how_to_answer, named, printable, sign, wrapped,
@@ -80,10 +81,15 @@ impl Board {
     }
 
     fn title_line(&self, canvas: &Canvas) -> String {
-        let (paint, id) = (canvas.paint, self.goal.id.short());
+        let paint = canvas.paint;
+        let mut right = self.goal.id.short();
+        // Before an agent has started, there is nothing to trust.
+        if self.state.attempts.iter().any(|attempt| attempt.started) {
+            right = format!("{}{BETWEEN}{right}", level_words(self.state.confined_by()));
+        }
         let title = paint.bold(self.goal.title.lines().next().unwrap_or_default());
-        let title = cut(&title, canvas.width.saturating_sub(id.len() + 10));
-        let line = format!("{} {title} {}", paint.dim("──"), paint.dim(&format!("── {id} ")));
+        let title = cut(&title, canvas.width.saturating_sub(columns(&right) + 10));
+        let line = format!("{} {title} {}", paint.dim("──"), paint.dim(&format!("── {right} ")));
         let left = canvas.width.saturating_sub(columns(&line));
         format!("{line}{}", paint.dim(&"─".repeat(left)))
     }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line as ScreenLine, Span};
-use towline_api::{BudgetLine, GoalReport};
+use towline_api::{BudgetLine, GoalReport, TrustReport};
 use towline_core::show_duration;
 use towline_terminal::{Tone, brief, columns, cut, short_id, wrapped};
 
@@ -117,7 +117,14 @@ fn spending(report: &GoalReport) -> Vec<String> {
         0 => None,
         attempts => Some(format!("attempt {attempts}{}", of("attempts"))),
     };
-    [Some(cost), attempts, agent, model, limit("wall").map(time)].into_iter().flatten().collect()
+    let level = Some(level(&report.trust)).filter(|_| !report.attempts.is_empty());
+    [Some(cost), attempts, level, agent, model, limit("wall").map(time)].into_iter().flatten().collect()
+}
+
+/// What its verdicts are worth.
+fn level(trust: &TrustReport) -> String {
+    let sandbox = trust.sandbox.as_deref().map(|sandbox| format!(" ({})", brief(sandbox)));
+    format!("level {}{}", trust.level, sandbox.unwrap_or_default())
 }
 
 /// The line above the log, with the place in it.
