@@ -90,3 +90,39 @@ impl Sandbox {
         matches!(self, Self::Bubblewrap)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{at, fresh_attempt, goal, green, no, red, verdict};
+    use crate::{GoalState, Verdict};
+
+    #[test]
+    fn a_goal_is_confined_by_the_weakest_that_touched_it() {
+        use Sandbox::{Bubblewrap, Landlock};
+        let mut state = GoalState::new(&goal());
+        assert_eq!(state.confined_by(), None, "nothing ran yet");
+        for (number, sandbox) in [(1, Some(Bubblewrap)), (2, Some(Bubblewrap))] {
+            state.attempts.push(fresh_attempt(number, at(0)));
+            let attempt = &mut state.attempts[no(number).index()];
+            (attempt.started, attempt.sandbox) = (true, sandbox);
+        }
+        let of_check = |check, sandbox| Verdict { sandbox, ..verdict("a", vec![check]) };
+        state.attempts[0].verdict = Some(of_check(red("tests", "1 failed"), Some(Bubblewrap)));
+        state.attempts[1].verdict = Some(of_check(green("tests"), Some(Bubblewrap)));
+        assert_eq!(state.confined_by(), Some(Bubblewrap));
+        // The checks of a red verdict ran the agent's code as well.
+        state.attempts[0].verdict = Some(of_check(red("tests", "1 failed"), Some(Landlock)));
+        assert_eq!(state.confined_by(), Some(Landlock));
+        state.attempts[0].verdict = Some(of_check(red("tests", "1 failed"), None));
+        assert_eq!(state.confined_by(), None);
+        state.attempts[0].verdict = None;
+        state.attempts[1].sandbox = None;
+        assert_eq!(state.confined_by(), None);
+        // An agent that could not be started touched nothing.
+        state.attempts[1].started = false;
+        assert_eq!(state.confined_by(), Some(Bubblewrap));
+        state.entered_at = Some(at(0));
+        assert_eq!(state.confined_by(), None, "a person's session is not confined");
+    }
+}

@@ -301,3 +301,117 @@ fn restrict(granted: &[(PathBuf, Reach)], is_closed: bool) -> io::Result<()> {
         RulesetStatus::NotEnforced => Err(io::Error::other("the kernel enforces no rule of Landlock")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::room::Private;
+
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn new(files: &[&str]) -> Self {
+            let scratch = tempfile::tempdir().expect("a scratch directory");
+            let tree = Self(scratch);
+            for file in files {
+                let path = tree.at(file);
+                std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+                std::fs::write(path, "").expect("written");
+            }
+            tree
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            self.0.path().canonicalize().expect("it is there").join(path)
+        }
+
+        /// What is granted below it, where these are the rules.
+        fn grants(&self, rules: &[(&str, Reach)]) -> Vec<(String, Reach)> {
+            let mut orders = Orders::default();
+            for (path, reach) in rules {
+                orders.set(self.at(path).into(), *reach);
+            }
+            let granted = grants(&orders.paths).expect("few files").into_iter();
+            let inner = granted.filter_map(|(path, reach)| {
+                Some((path.strip_prefix(self.at("")).ok()?.display().to_string(), reach))
+            });
+            let mut inner: Vec<_> = inner.collect();
+            inner.sort();
+            inner
+        }
+    }
+
+    fn read(path: &str) -> (String, Reach) {
+        (path.to_owned(), Reach::Read)
+    }
+
+    #[test]
+    fn what_is_hidden_is_left_out_by_allowing_what_is_beside_it() {
+        let tree = Tree::new(&["a/secret/key", "a/open", "a/other/x", "b/x", "c"]);
+        std::os::unix::fs::symlink("a/secret", tree.at("way")).expect("a symlink");
+        let granted = tree.grants(&[("a/secret", Reach::Hidden)]);
+        assert_eq!(granted, [read("a/open"), read("a/other"), read("b"), read("c")]);
+    }
+
+    #[test]
+    fn of_two_rules_the_one_for_the_longer_path_counts() {
+        let tree = Tree::new(&["home/u/project/src/x", "home/u/project/.env", "home/u/.ssh/key", "home/w/x"]);
+        let granted = tree.grants(&[
+            ("home", Reach::Hidden),
+            ("home/u/project", Reach::Write),
+            ("home/u/project/.env", Reach::Hidden),
+        ]);
+        assert_eq!(granted, [("home/u/project/src".to_owned(), Reach::Write)]);
+        let granted = tree.grants(&[
+            ("home", Reach::Hidden),
+            ("home/u/project", Reach::Read),
+            ("home/u/project/src", Reach::Write),
+        ]);
+        assert_eq!(granted, [read("home/u/project"), ("home/u/project/src".to_owned(), Reach::Write)]);
+    }
+
+    #[test]
+    fn hiding_a_file_among_too_many_is_refused() {
+        let tree = Tree::new(&["many/secret"]);
+        for number in 0..=MOST_ENTRIES {
+            std::fs::hard_link(tree.at("many/secret"), tree.at(&format!("many/{number}"))).expect("a link");
+        }
+        let paths = BTreeMap::from([(tree.at("many/secret"), Reach::Hidden)]);
+        let refused = grants(&paths).expect_err("too many").to_string();
+        assert!(refused.contains("many has too many files"), "{refused}");
+    }
+
+    #[test]
+    fn variables_name_the_private_directories_instead_of_hidden_ones() {
+        let tree = Tree::new(&["home/.npmrc", "home/project/x", "private/x"]);
+        let environment = [
+            ("HOME", tree.at("home")),
+            ("CODEX_HOME", tree.at("home/.codex")),
+            ("PROJECT", tree.at("home/project/x")),
+            ("PWD", tree.at("home/elsewhere")),
+            ("PATH", PathBuf::from(format!("{0}:{0}", tree.at("home/bin").display()))),
+            ("OTHER", PathBuf::from("relative")),
+        ];
+        let environment = environment.map(|(name, path)| (name.to_owned(), path.display().to_string()));
+        let private = Private::make(&tree.at("private")).expect("private directories");
+        let room = Room {
+            private: private.clone(),
+            directory: tree.at("home/project"),
+            environment: environment.into(),
+            read: Vec::new(),
+            write: vec![tree.at("home/project")],
+            hide: Vec::new(),
+            network: Network::Open,
+        };
+        let set = super::environment(&room, &room.rules());
+        let [home, temporary] = [private.home(), private.temporary()];
+        let wanted = [
+            ("HOME", home.clone()),
+            ("CODEX_HOME", home.join(".codex")),
+            ("TMPDIR", temporary.clone()),
+            ("TMP", temporary.clone()),
+            ("TEMP", temporary),
+        ];
+        assert_eq!(set, wanted.map(|(name, path)| (name.to_owned(), path)).into());
+    }
+}

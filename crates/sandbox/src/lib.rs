@@ -15,6 +15,6 @@ mod tools;
 
 pub use self::landlock::Gap;
 pub use inside::{SUBCOMMAND, enter};
-pub use machine::Machine;
+pub use machine::{Machine, Places};
 pub use obstacle::{Hindrance, NoSandbox, Obstacle};
 pub use room::{Private, Room};

@@ -47,16 +47,16 @@ enum Means {
     Landlock { gaps: Vec<Gap>, instead_of: Obstacle },
 }
 
-/// Where a machine has what sandboxes are made with.
-pub(crate) struct Places {
+/// Where a machine has what sandboxes are made with. Tests have others than [`Places::default`].
+pub struct Places {
     /// Files that may be bubblewrap.
-    pub(crate) bubblewrap: Vec<PathBuf>,
+    pub bubblewrap: Vec<PathBuf>,
     /// What the kernel's Landlock lacks; none if there is no Landlock.
-    pub(crate) landlock: fn() -> Option<Vec<Gap>>,
+    pub landlock: fn() -> Option<Vec<Gap>>,
 }
 
-impl Places {
-    fn of_this_machine() -> Self {
+impl Default for Places {
+    fn default() -> Self {
         Self { bubblewrap: BUBBLEWRAP.map(PathBuf::from).into(), landlock: landlock::gaps }
     }
 }
@@ -64,10 +64,11 @@ impl Places {
 impl Machine {
     /// Tries a sandbox with `towline`, the file of this program: bubblewrap first, then Landlock.
     pub fn look(towline: &Path) -> Result<Self, NoSandbox> {
-        Self::look_in(&Places::of_this_machine(), towline)
+        Self::look_in(&Places::default(), towline)
     }
 
-    pub(crate) fn look_in(places: &Places, towline: &Path) -> Result<Self, NoSandbox> {
+    /// The same with what is in these places.
+    pub fn look_in(places: &Places, towline: &Path) -> Result<Self, NoSandbox> {
         if !cfg!(target_os = "linux") {
             return Err(NoSandbox { bubblewrap: Obstacle::OtherSystem, landlock: Obstacle::OtherSystem });
         }
@@ -218,4 +219,46 @@ fn beginning(pipe: Option<impl Read>) -> String {
     // Of a pipe that breaks, what came before counts.
     let _ = pipe.map(|pipe| pipe.take(LONGEST_COMPLAINT as u64).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn program(folder: &Path, script: &str) -> PathBuf {
+        let path = folder.join("program");
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("executable");
+        path
+    }
+
+    #[test]
+    fn a_machine_with_neither_has_no_sandbox_and_reports_both_reasons() {
+        let places = Places { bubblewrap: Vec::new(), landlock: || None };
+        let none = Machine::look_in(&places, Path::new("/bin/true")).expect_err("there is none");
+        assert_eq!(none, NoSandbox { bubblewrap: Obstacle::NotInstalled, landlock: Obstacle::NoLandlock });
+        let shown = none.to_string();
+        assert!(
+            shown.starts_with("bubblewrap: `bwrap` is not installed; Landlock: the kernel has none"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn what_only_pretends_to_make_a_sandbox_is_none_and_complaints_are_reported() {
+        let scratch = tempfile::tempdir().expect("a scratch directory");
+        for (script, complaint) in [
+            ("exit 0", "a program in it printed \"\" instead of \"inside\""),
+            ("echo no user namespaces >&2; exit 1", "no user namespaces"),
+            ("exit 3", "exit status: 3"),
+        ] {
+            let program = program(scratch.path(), script);
+            let places = Places { bubblewrap: vec![program.clone()], landlock: || Some(Vec::new()) };
+            let none = Machine::look_in(&places, &program).expect_err("there is none");
+            let forbidden = Obstacle::Forbidden { complaint: complaint.to_owned() };
+            assert_eq!(none, NoSandbox { bubblewrap: forbidden.clone(), landlock: forbidden });
+        }
+    }
 }

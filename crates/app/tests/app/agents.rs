@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use towline_app::init::{Writing, init};
-use towline_app::inspect::{Row, check_agent, diagnose};
-use towline_app::{Context, Hint, Request};
+use towline_app::inspect::{Mark, Row, check_agent, diagnose};
+use towline_app::{Context, Hint, Notice, Request, first_notices};
 
 use crate::desk::Desk;
 
@@ -99,4 +99,33 @@ fn a_new_configuration_names_the_agents_that_are_signed_in() {
     };
     assert_eq!(names(Some("ANTHROPIC_API_KEY")), [true, false]);
     assert_eq!(names(None), [true, true]);
+}
+
+#[tokio::test]
+async fn that_no_sandbox_works_is_noted_once_per_project_unless_it_was_turned_off() {
+    for (mode, noted) in [("auto", 1), ("off", 0)] {
+        // No sandbox can start the program of this desk as Towline.
+        let desk = Desk::new(&format!("[sandbox]\nmode = \"{mode}\"\n"));
+        let (context, draft) = (desk.context(), desk.draft(Request::default()).await.expect("a draft"));
+        let home = context.state().expect("a state directory").home;
+        let about_it = || {
+            let notices = first_notices(&context, &home, &draft).into_iter();
+            notices.filter(|notice| matches!(notice, Notice::NoSandbox(_))).count()
+        };
+        assert_eq!((about_it(), about_it()), (noted, 0), "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn the_diagnosis_has_why_no_sandbox_works_and_weighs_it_by_the_mode() {
+    for (mode, mark) in [("auto", Mark::Note), ("required", Mark::Problem), ("off", Mark::Plain)] {
+        let desk = Desk::new(&format!("[sandbox]\nmode = \"{mode}\"\n"));
+        let diagnosis = diagnose(&desk.context()).await;
+        let facts = &diagnosis.report.sandbox;
+        assert_eq!((facts.mode.as_str(), facts.level, &facts.works), (mode, 1, &None));
+        assert!(facts.bubblewrap.is_some() && facts.landlock.is_some(), "{facts:?}");
+        let (_, rows) = diagnosis.sections.iter().find(|(name, _)| *name == "sandbox").expect("a section");
+        let [row] = &rows[..] else { panic!("one row: {rows:?}") };
+        assert_eq!((row.mark, row.fix.is_some()), (mark, mark != Mark::Plain), "{row:?}");
+    }
 }

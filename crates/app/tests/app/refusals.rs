@@ -118,3 +118,11 @@ async fn a_file_that_cannot_be_used_is_refused() {
     refused(&desk, request("c.md"), &["cannot read c.md: there is no such file"]).await;
     refused(&desk, request("."), &["cannot read ."]).await;
 }
+
+#[tokio::test]
+async fn a_sandbox_that_is_required_and_does_not_work_is_refused_with_the_fix() {
+    // No sandbox can start the program of this desk as Towline.
+    let desk = Desk::new("[sandbox]\nmode = \"required\"\n");
+    let wanted = ["`mode = \"required\"` in [sandbox], and none works here: bubblewrap: ", "Advice(\""];
+    refused(&desk, Request::default(), &wanted).await;
+}

@@ -126,6 +126,23 @@ async fn a_file_that_needs_trust_creates_no_goal_before_it_is_accepted() {
 }
 
 #[tokio::test]
+async fn a_goal_that_requires_a_sandbox_is_refused_where_none_works() {
+    let server = Server::start().await;
+    let settings =
+        std::fs::read_to_string(server.project.path().join("towline.toml")).expect("a configuration");
+    // No sandbox can start the program of this server as Towline.
+    server.project.write("towline.toml", format!("{settings}[sandbox]\nmode = \"required\"\n"));
+    server.trust();
+    let before = server.everything().await;
+    let new = json!({"prompt": "x", "repository": server.project.path(), "checks": ["true"]});
+    let problem = server.post("/goals").json(&new).send().await.refused(422);
+    let detail = problem["detail"].as_str().expect("a text");
+    assert!(detail.starts_with("`mode = \"required\"` in [sandbox], and none works here: "), "{detail}");
+    assert_eq!(server.everything().await, before);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn pages_of_goals_show_each_goal_once() {
     let server = Server::start().await;
     let mut wanted = Vec::new();
