@@ -19,13 +19,13 @@ pub fn sandbox_of(context: &Context, settings: &SandboxSettings) -> Option<Sandb
 
 /// Fails if these settings insist on a sandbox, and none works.
 pub(crate) fn must_be_there(context: &Context, settings: &SandboxSettings) -> Result<(), Error> {
-    match (settings.mode, machine(&context.program)) {
-        (SandboxMode::Required, Err(reason)) => {
-            let what = format!("`mode = \"required\"` in [sandbox], and none works here: {reason}");
-            Err(Error::usage(what).hint(fix_of_none(&reason)))
-        }
-        _ => Ok(()),
+    if settings.mode != SandboxMode::Required {
+        return Ok(());
     }
+    machine(&context.program).map(drop).map_err(|reason| {
+        let what = format!("`mode = \"required\"` in [sandbox], and none works here: {reason}");
+        Error::usage(what).hint(fix_of_none(&reason))
+    })
 }
 
 /// The notice that goals of this machine do not reach the level of trust that a sandbox of namespaces gives. Those who turned it off

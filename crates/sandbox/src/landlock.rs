@@ -197,15 +197,21 @@ struct Orders {
 pub(crate) fn prepare(arguments: impl Iterator<Item = OsString>) -> io::Result<Command> {
     let orders = read(arguments)?;
     restrict(&grants(&orders.paths)?, orders.is_closed)?;
-    for (place, target) in &orders.links {
-        // From here on the rules hold: the program's own home, where earlier programs may have put anything, leads nowhere else.
-        let made = place.parent().map_or(Ok(()), std::fs::create_dir_all);
-        // What is there already is the program's own.
-        let _ = made.and_then(|()| std::os::unix::fs::symlink(target, place));
-    }
+    // From here on the rules hold: the program's own home, where earlier programs may have put anything, leads nowhere else.
+    orders.links.iter().for_each(|(place, target)| link(place, target));
     let mut command = program(&orders.program)?;
     command.envs(orders.variables);
     Ok(command)
+}
+
+/// Makes a symlink, unless the program has something of its own there.
+fn link(place: &Path, target: &Path) {
+    let made = place.parent().map_or(Ok(()), std::fs::create_dir_all);
+    // An empty directory is nothing; one that is not empty stays, and so does the program's.
+    let cleared = made.and_then(|()| std::fs::remove_dir(place));
+    if cleared.is_ok() || place.symlink_metadata().is_err() {
+        let _ = std::os::unix::fs::symlink(target, place);
+    }
 }
 
 fn read(mut arguments: impl Iterator<Item = OsString>) -> io::Result<Orders> {

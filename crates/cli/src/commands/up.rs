@@ -303,3 +303,22 @@ async fn bind(address: &str, suspended: Option<&ServerInfo>) -> Result<TcpListen
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_names_what_confines_goals_and_their_level() {
+        let line = confinement(SandboxMode::Auto, Some(Sandbox::Bubblewrap));
+        assert_eq!(line, "goals run in a sandbox of bubblewrap, at trust level 2");
+        for (mode, sandbox, wanted) in [
+            (SandboxMode::Off, None, "without a sandbox, at trust level 1: `mode = \"off\"`"),
+            (SandboxMode::Auto, None, "without a sandbox, at trust level 1: none works here"),
+            (SandboxMode::Required, Some(Sandbox::Landlock), "in a sandbox of landlock, at trust level 1"),
+        ] {
+            let line = confinement(mode, sandbox);
+            assert!(line.contains(wanted), "{line}");
+        }
+    }
+}
