@@ -59,13 +59,9 @@ fn without_landlock() -> Vec<u8> {
 /// A desk whose agent runs a shell command, with the sandbox in this mode.
 fn desk(mode: &str, command: &str) -> Desk {
     let desk = Desk::new();
-    let script = desk.home.path().join("agent.toml");
-    std::fs::write(&script, format!("[[turn]]\nstep = [{{ run = {command:?} }}]\n")).expect("a script");
     desk.configure(&format!(
-        "defaults.agents = [\"scripted\"]\nsandbox.mode = {mode:?}\n\
-         [agents.scripted]\nkind = \"script\"\ncommand = [{:?}, \"script\", {:?}]\n",
-        env!("CARGO_BIN_EXE_towline"),
-        script.display().to_string()
+        "defaults.agents = [\"plain\"]\nsandbox.mode = {mode:?}\n\
+         [agents.plain]\nkind = \"command\"\ncommand = [\"/bin/sh\", \"-c\", {command:?}]\n"
     ));
     desk
 }

@@ -155,16 +155,25 @@ fn shown(path: &Path) -> String {
 
 /// The variables that have to name other places: those in the private directories that a better sandbox would put there.
 fn environment(room: &Room, rules: &BTreeMap<PathBuf, Rule>) -> BTreeMap<String, PathBuf> {
+    let home = room.home();
+    let real_home = home.as_ref().and_then(|home| home.canonicalize().ok());
     let private = |value: &String| {
         let place = Path::new(value);
-        let nearest =
-            |place: &Path| place.ancestors().find_map(|above| Some((above.to_owned(), rules.get(above)?)));
-        let found = nearest(place).or_else(|| nearest(&place.canonicalize().ok()?));
-        let (above, Rule::Write(from)) = found.filter(|_| place.is_absolute() && !value.contains(':'))?
-        else {
-            return None;
+        let in_home = home.as_ref().and_then(|home| place.strip_prefix(home).ok());
+        let real = in_home.zip(real_home.as_ref()).map(|(inner, home)| home.join(inner));
+        let nearest = |place: &Path| {
+            let (above, rule) = place.ancestors().find_map(|above| rules.get_key_value(above))?;
+            match rule {
+                Rule::Write(from) if from != above => {
+                    Some((from.clone(), place.strip_prefix(above).ok()?.to_owned()))
+                }
+                _ => None,
+            }
         };
-        (*from != above).then(|| from.join(place.strip_prefix(above).unwrap_or(Path::new(""))))
+        let (from, inner) = nearest(place).or_else(|| nearest(&real?))?;
+        // Not a path that ends in a slash, and no list of paths.
+        let private = if inner.as_os_str().is_empty() { from } else { from.join(inner) };
+        (place.is_absolute() && !value.contains(':')).then_some(private)
     };
     let named = room.environment.iter().filter(|(name, _)| !IN_USE.contains(&name.as_str()));
     let mut variables: BTreeMap<String, PathBuf> =
