@@ -59,6 +59,30 @@ async fn a_program_that_heeds_the_interrupt_ends_the_stop_early() {
 }
 
 #[tokio::test]
+async fn the_interrupt_reaches_the_program_above_or_in_place_of_which_its_sandbox_is() {
+    // The program has a child and a grandchild of its own, which do not heed it.
+    let program = "sh -c 'trap \"\" INT; sh -c \"while :; do sleep 0.05; done\" & wait' &
+                   trap 'echo bye; exit 3' INT; echo up; while :; do sleep 0.05; done";
+    let becomes_it = ["sh", "-c", "exec \"$@\"", "sh"];
+    let stays = [
+        "sh",
+        "-c",
+        "trap '' INT; sh -c '\"$@\"; exit $?' sh env --default-signal=INT \"$@\"; exit $?",
+        "sh",
+    ];
+    for (sandbox, sandbox_stays) in [(&becomes_it, false), (&stays, true)] {
+        let mut run = Run::script(program);
+        run.launch.sandbox = sandbox.iter().map(ToString::to_string).collect();
+        (run.launch.sandbox_stays, run.launch.interrupt_grace) = (sandbox_stays, FOR_EVER);
+        let mut supervisor = run.start().await;
+        output_ending_with(&mut supervisor, Stream::Stdout, b"up\n").await;
+        within(supervisor.stop()).await.unwrap();
+        assert_eq!(exit_of(&mut supervisor).await.code, Some(3), "stays: {sandbox_stays}");
+        assert_eq!(run.stdout(), "up\nbye\n");
+    }
+}
+
+#[tokio::test]
 async fn a_tree_that_heeds_term_is_not_killed() {
     let mut run = Run::script(
         "trap '' INT; trap 'echo ended by term; exit 4' TERM
