@@ -135,7 +135,7 @@ struct Places {
     agents: PathBuf,
     /// The virtual environment with pytest in it. The tests look for it beside the agent CLIs.
     python: PathBuf,
-    /// The virtual environment with clients of the HTTP interface in it, also beside the agent CLIs.
+    /// The virtual environment with clients of the HTTP interface and readers of proofs in it, also beside the agent CLIs.
     clients: PathBuf,
     /// Where jest is installed, also beside the agent CLIs.
     jest: PathBuf,

@@ -1,5 +1,5 @@
 //! Installs what the tests need and is not in the repository: programs of the system (`packages`), the agent CLIs, jest and what
-//! builds and tests the page (`npm`), a pytest and clients of the HTTP interface (`python`).
+//! builds and tests the page (`npm`), a pytest, clients of the HTTP interface and readers of proofs (`python`).
 
 mod npm;
 mod packages;

@@ -62,6 +62,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "towline-files",
             "towline-mask",
             "towline-process",
+            "towline-proof",
             "towline-store",
             "towline-workspace",
         ],
@@ -95,6 +96,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "towline-store",
         ],
     ),
+    // Bytes in, values out: nothing that is signed follows from anything else of ours.
+    ("towline-proof", &[]),
     ("towline-provider", &[]),
     (
         "towline-builtin",

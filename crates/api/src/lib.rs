@@ -13,6 +13,7 @@ mod http;
 #[cfg(test)]
 mod openapi;
 mod pool;
+mod proof;
 mod question;
 pub mod routes;
 #[cfg(test)]
@@ -43,6 +44,7 @@ pub use self::pool::{
     AccountLine, AddedGoal, CostLine, CostReport, HoldReport, OpenedAccount, PrerequisiteLine, QueueLine,
     QueueReport, RefusedGoal, ServerLine,
 };
+pub use self::proof::{KeyReport, ProofFinding, ProofVerifyReport};
 pub use self::question::{OptionReport, PartReport, QuestionLine, QuestionReport};
 pub use self::secrets::KnownSecrets;
 pub use self::steps::{

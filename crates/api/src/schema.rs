@@ -54,6 +54,9 @@ fn schema() -> Value {
     add::<MergeReport>(&mut generator, list, "merge --json");
     add::<PushReport>(&mut generator, list, "push --json");
     add::<VerifyReport>(&mut generator, list, "verify --json");
+    add::<ProofVerifyReport>(&mut generator, list, "verify --proof --json");
+    add::<Vec<KeyReport>>(&mut generator, list, "keys --json");
+    add::<KeyReport>(&mut generator, list, "keys rotate --json");
     add::<Vec<RmReport>>(&mut generator, list, "rm --json");
     add::<GcReport>(&mut generator, list, "gc --json");
     add::<Vec<AgentLine>>(&mut generator, list, "agents --json");

@@ -291,6 +291,11 @@ impl Context {
         self.engine_with(state, None, Dispatching::Pool(rules))
     }
 
+    /// An engine of our own for another state than the usual one, also where there is a server.
+    pub(crate) fn engine_apart(&self, state: State) -> Result<Engine, Error> {
+        self.engine_with(state, Some(self.directory.clone()), Dispatching::Given { slots: 1 })
+    }
+
     /// An engine for a goal that was drafted in the context's directory, whose configuration holds for it.
     pub fn engine_for_draft(&self, state: State) -> Result<EngineInUse, Error> {
         let drafted_in = Some(self.directory.clone());

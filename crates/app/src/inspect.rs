@@ -6,7 +6,7 @@
 mod agents;
 mod configuration;
 mod frames;
-mod git;
+pub(crate) mod git;
 mod probe;
 mod processes;
 mod rows;

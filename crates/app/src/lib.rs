@@ -21,6 +21,7 @@ mod holds;
 mod in_place;
 pub mod init;
 pub mod inspect;
+mod keys;
 mod mcp;
 mod mcp_file;
 mod merge;
@@ -29,6 +30,9 @@ mod notice;
 mod notify;
 mod operator;
 mod projects;
+mod proof;
+mod proof_check;
+mod proof_run;
 mod queue;
 mod raw_output;
 mod recheck;
@@ -63,6 +67,7 @@ pub use self::enter::{SessionCommand, Visit, enter, quoted, session_command, typ
 pub use self::error::{Action, Error, Hint};
 pub use self::gc::{Leftovers, remove_leftovers, why_spared};
 pub use self::holds::{Holds, hold_report};
+pub use self::keys::{keys, rotate_keys};
 pub use self::mcp::McpBridge;
 pub use self::merge::{Merge, Merged, merge, push};
 pub use self::next_steps::{NextStep, hint_about_end, next_steps, way_to_continue, way_to_resume};
@@ -72,6 +77,8 @@ pub use self::notify::{
     run_notify_command,
 };
 pub use self::operator::require_operator;
+pub use self::proof::{Proof, prove};
+pub use self::proof_check::{ProofRequest, verify_proof};
 pub use self::queue::queue;
 pub use self::raw_output::{Until, raw_output};
 pub use self::recheck::{RecheckStep, Verified, verify};

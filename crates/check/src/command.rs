@@ -8,7 +8,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use towline_core::{Sandbox, show_duration};
+use towline_core::{OutputHashes, Sandbox, show_duration};
 use towline_process::{
     ExitRecord, Launch, Notice, Priority, ProcessError, ProcessId, ReportedLog, Stdio, StopCause, Stream,
     SupervisorHandle, SupervisorProgram,
@@ -300,6 +300,12 @@ impl Ended {
     /// The exit code, when it exited.
     pub(crate) fn exit_code(&self) -> Option<i32> {
         self.record()?.code
+    }
+
+    /// The hashes of what it printed, as its supervisor reported them.
+    pub(crate) fn output(&self) -> Option<OutputHashes> {
+        let ExitRecord { stdout_sha256, stderr_sha256, .. } = self.record()?;
+        Some(OutputHashes { stdout: stdout_sha256.clone()?, stderr: stderr_sha256.clone()? })
     }
 
     /// Why it did not come to its own end, if so.

@@ -41,6 +41,6 @@ impl Finding {
     /// As the result of the check with this name.
     pub(crate) fn into_result(self, name: &str, took: Duration) -> CheckResult {
         let Self { met, exit_code, problem, evidence } = self;
-        CheckResult { name: name.to_owned(), met, exit_code, problem, evidence, took }
+        CheckResult { name: name.to_owned(), met, exit_code, problem, evidence, took, output: None }
     }
 }

@@ -92,6 +92,7 @@ impl Bench<'_> {
             _ => finding_of_command(ended, None).await?,
         };
         let mut result = finding.into_result(&check.name, took);
+        result.output = ended.output();
         if !result.met {
             result.evidence = self.run.environment.explain(result.evidence);
         }

@@ -129,6 +129,7 @@ mod tests {
             problem: None,
             evidence: String::new(),
             took: Duration::ZERO,
+            output: None,
         };
         let variables = BTreeMap::from([("PATH".to_owned(), path.to_owned())]);
         missing_program(&check, &result, &Environment::new(&variables, &[], |_| false))

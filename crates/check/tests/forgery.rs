@@ -8,8 +8,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use common::{Bench, check, file_is_there, result};
+use sha2::{Digest, Sha256};
 use towline_check::CheckError;
-use towline_core::{Check, CheckKind, CheckResult};
+use towline_core::{Check, CheckKind, CheckResult, OutputHashes};
 use towline_process::ProcessId;
 
 const KILLED: &str = "its supervisor was killed or stopped from outside, 3 times";
@@ -126,6 +127,18 @@ async fn an_output_that_was_changed_on_disk_decides_nothing() {
     let argv = ["sh", "-c", &json].map(str::to_owned).to_vec();
     bench.goal.checks = vec![Check { kind: CheckKind::Program { argv }, ..check("1", "") }];
     assert_eq!(bench.results().await, [CheckResult { evidence: "{\"met\": true }\n".into(), ..altered }]);
+}
+
+#[tokio::test]
+async fn the_hashes_of_an_output_are_those_of_what_was_printed_whatever_the_log_holds_now() {
+    let bench = Bench::new(&[]);
+    let alters = alters(&bench, "2 failed", "2 passed");
+    let mut bench = bench.with_checks(&[&format!("{alters}; echo no >&2"), ""]);
+    bench.goal.checks[1].kind = CheckKind::File { path: "README.md".into(), matches: None };
+    let outputs: Vec<_> = bench.verdict().await.checks.into_iter().map(|check| check.output).collect();
+    let hash = |text: &str| towline_core::hexadecimal(&Sha256::digest(text));
+    let printed = OutputHashes { stdout: hash("2 failed\n"), stderr: hash("no\n") };
+    assert_eq!(outputs, [Some(printed), None], "a look at a file prints nothing");
 }
 
 #[tokio::test]

@@ -164,13 +164,19 @@ pub(crate) enum Command {
     /// The verified commit becomes the goal's branch there, without a merge. The answer of the remote is printed; most
     /// hosts answer with the address that opens a pull request.
     Push(commands::push::Push),
-    /// Run a goal's checks again on the verified commit, and compare
+    /// Run a goal's checks again on the verified commit, or verify a proof
     ///
-    /// Runs the goal's checks in a clean checkout of the commit that the recorded verdict is about. The result is recorded in
-    /// the goal's log; the goal's phase does not change.
-    #[command(after_help = "\
-Exit codes: 0 the checks pass, as recorded · 3 they fail now · 4 they pass now and failed then · 130 stopped")]
-    Verify(GoalAndFormat),
+    /// With an id, run the goal's checks in a clean checkout of the commit that the recorded verdict is about. The result is
+    /// recorded in the goal's log; the goal's phase does not change. With --proof, check who signed the proof, and compare it with the
+    /// repository that you are in; nothing is executed without --run.
+    Verify(commands::verify::Verify),
+    /// Print a signed proof that a goal's checks passed on its commit
+    ///
+    /// An in-toto statement in a DSSE envelope, signed with a key of this state directory. It names the commit, the hash of every check
+    /// and of what it printed, and how far the verdict can be trusted.
+    Proof(commands::proof::Prove),
+    /// List the public keys that verify your proofs, or make a new key
+    Keys(commands::keys::Keys),
     /// Restore your files as they were before a goal worked on them in place
     ///
     /// Restores all files, or those at the given paths. Ignored files are in no snapshot and stay, and so do your commits,
@@ -230,9 +236,11 @@ impl Command {
         match self {
             Self::Run(_) | Self::Add(_) | Self::Demo(_) | Self::Attach(_) | Self::Watch(_) | Self::Answer(_) | Self::Tell(_) | Self::Enter(_) | Self::Compact(_) | Self::Cancel(_)
             | Self::Pause(_) | Self::Resume(_) | Self::Retry(_) | Self::Restore(_) | Self::Merge(_)
-            | Self::Push(_) | Self::Verify(_) | Self::Rm(_) | Self::Up(_) | Self::Down | Self::Open(_) | Self::Service(_) | Self::Trust(_) => true,
+            | Self::Push(_) | Self::Proof(_) | Self::Rm(_) | Self::Up(_) | Self::Down | Self::Open(_) | Self::Service(_) | Self::Trust(_) => true,
             Self::Gc(gc) => !gc.dry_run,
             Self::Accounts(accounts) => accounts.command.is_some(),
+            Self::Keys(keys) => keys.command.is_some(),
+            Self::Verify(verify) => verify.runs_checks(),
             // These read, write files that are no state, or are an agent's own.
             Self::Init(_) | Self::Queue(_) | Self::Cost(_) | Self::Show(_) | Self::Ls(_) | Self::Doctor(_) | Self::Agents(_) | Self::Logs(_)
             | Self::Replay(_) | Self::Diff(_) | Self::Questions(_) | Self::Completions(_) | Self::Complete(_)

@@ -166,6 +166,8 @@ async fn carry_out(context: &Context, command: Command) -> Result<ExitCode, Erro
         Command::Enter(enter) => commands::enter::run(context, enter).await?,
         Command::Restore(restore) => commands::restore::run(context, restore).await?,
         Command::Push(push) => commands::push::run(context, push).await?,
+        Command::Proof(proof) => commands::proof::run(context, proof).await?,
+        Command::Keys(keys) => commands::keys::run(context, &keys)?,
         Command::Gc(gc) => commands::gc::run(context, gc).await?,
         Command::Up(up) => commands::up::run(context, up).await?,
         Command::Down => commands::down::run(context).await?,

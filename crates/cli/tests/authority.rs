@@ -19,7 +19,7 @@ use towline_testkit::scratch::clean_command;
 const SOCKETS: &str = "TEST_SOCKETS";
 
 /// What changes something, with the goal of somebody else as `$other`.
-const CHANGING: [&str; 15] = [
+const CHANGING: [&str; 18] = [
     "answer $TOWLINE_GOAL yes",
     "tell $TOWLINE_GOAL stop",
     "cancel $TOWLINE_GOAL",
@@ -29,6 +29,9 @@ const CHANGING: [&str; 15] = [
     "rm --force $other",
     "merge $other",
     "verify $other",
+    "verify --proof proof.json --run",
+    "proof $other",
+    "keys rotate",
     "restore $other",
     "gc",
     "run another --json",
@@ -36,8 +39,8 @@ const CHANGING: [&str; 15] = [
     "trust --yes",
     "trust --revoke",
 ];
-const READING: [&str; 6] =
-    ["ls", "show $other", "logs $other", "diff $other", "questions --json", "gc --dry-run"];
+const READING: [&str; 7] =
+    ["ls", "show $other", "logs $other", "diff $other", "questions --json", "gc --dry-run", "keys"];
 
 fn script(lines: impl IntoIterator<Item = String>) -> String {
     lines.into_iter().collect::<Vec<_>>().join("\n")

@@ -46,6 +46,9 @@ fn the_demo_needs_no_agent_and_proves_the_fix() {
     assert_eq!(ending(&report), ("done".into(), None, vec!["completed".into(), "completed".into()]));
     let cost = desk.towline(["cost", "--json"]).json();
     assert_eq!(cost["total"]["cost_usd"], 0.0, "nobody paid for it: {cost}");
+    let signed = ran.stdout.lines().find(|line| line.contains(" proof ")).expect("how to show it to others");
+    let signed = desk.towline(["proof", signed.rsplit(' ').next().expect("an id")]);
+    assert_eq!(signed.code, Some(0), "{signed:?}");
     // The way that it shows to see it for oneself.
     let merge = ran.stdout.lines().find(|line| line.contains(" merge ")).expect("how to take the change");
     let merged = desk.towline(["merge", merge.rsplit(' ').next().expect("an id")]);

@@ -91,6 +91,7 @@ pub(crate) fn green(name: &str) -> CheckResult {
         problem: None,
         evidence: "ok".into(),
         took: Duration::from_secs(1),
+        output: None,
     }
 }
 

@@ -78,4 +78,4 @@ pub use state::{
 };
 pub use step::{Illegal, Moved, Stale, Step, StepOutcome, step};
 pub use units::{MicroUsd, Reported, Spent, Tokens, Uncounted, Usage};
-pub use verdict::{CheckProcess, CheckResult, Checkout, Reuse, Verdict};
+pub use verdict::{CheckProcess, CheckResult, Checkout, OutputHashes, Reuse, Verdict};

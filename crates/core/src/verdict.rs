@@ -133,6 +133,17 @@ pub struct CheckResult {
     pub evidence: String,
     /// How long it ran.
     pub took: Duration,
+    /// The hashes of what it printed, as its supervisor reported them. None of a check that runs no program; earlier versions did
+    /// not record them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputHashes>,
+}
+
+/// The SHA-256 of each stream of a program, in hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputHashes {
+    pub stdout: String,
+    pub stderr: String,
 }
 
 #[cfg(test)]
@@ -178,5 +189,13 @@ mod tests {
         assert_eq!(serde_json::from_value::<Verdict>(stored).unwrap(), verdict);
         let stored = [Checkout::Warm, Checkout::WarmThenClean].map(|of| serde_json::to_value(of).unwrap());
         assert_eq!(stored, ["warm", "warm_then_clean"]);
+    }
+
+    #[test]
+    fn a_result_without_hashes_of_its_output_is_stored_as_by_earlier_versions() {
+        let result = green("a");
+        let stored = serde_json::to_value(&result).unwrap();
+        assert_eq!(stored.get("output"), None);
+        assert_eq!(serde_json::from_value::<CheckResult>(stored).unwrap(), result);
     }
 }

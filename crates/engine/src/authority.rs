@@ -10,6 +10,8 @@ use std::path::Path;
 
 use towline_process::{ancestors, has_lost_supervisor, is_below_supervisor, is_in_session};
 
+use crate::home::proofs_in;
+
 /// The word that makes the program a supervisor.
 pub const SUPERVISOR: &str = "shim";
 
@@ -24,8 +26,16 @@ pub fn supervisor_arguments(state_directory: &Path) -> io::Result<Vec<String>> {
 const ENTER: &str = "enter";
 
 /// Whether an agent, a check or a setup command of this state directory started the process, directly or not. One in a session that a
-/// person opened, or that has lost its supervisor, may belong to any. A directory that does not exist has none.
+/// person opened, or that has lost its supervisor, may belong to any. A directory that does not exist has none. What the checks of a
+/// proof started counts as well.
 pub fn is_supervised(state_directory: &Path, pid: u32) -> io::Result<bool> {
+    for inner in fs::read_dir(proofs_in(state_directory)).into_iter().flatten().flatten() {
+        if let Ok(arguments) = supervisor_arguments(&inner.path())
+            && is_below_supervisor(pid, &arguments)?
+        {
+            return Ok(true);
+        }
+    }
     match supervisor_arguments(state_directory) {
         Ok(arguments) => Ok(is_below_supervisor(pid, &arguments)?
             || is_in_session(pid, &[ENTER.to_owned()])?

@@ -161,7 +161,15 @@ pub(crate) fn is_of_the_base(goal: &Goal, results: &[CheckResult]) -> bool {
 /// A stored result: what the check printed is not stored.
 fn without_output(check: BaselineCheck) -> CheckResult {
     let BaselineCheck { name, met, exit_code } = check;
-    CheckResult { name, met, exit_code, problem: None, evidence: String::new(), took: Duration::ZERO }
+    CheckResult {
+        name,
+        met,
+        exit_code,
+        problem: None,
+        evidence: String::new(),
+        took: Duration::ZERO,
+        output: None,
+    }
 }
 
 /// A hash of everything that the result depends on. None if that is not known; the result is not stored then.

@@ -127,7 +127,7 @@ impl Confiner<'_> {
         }
         write.extend(expanded(&settings.write));
         let mut hide = expanded(&settings.hide);
-        hide.push(self.home.root().to_owned());
+        hide.push(self.home.hidden().to_owned());
         Ok(Room { private, directory, environment, read, write, hide, network })
     }
 

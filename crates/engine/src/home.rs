@@ -6,8 +6,20 @@ use std::path::{Path, PathBuf};
 use towline_core::{AttemptNo, Goal, GoalId, GoalState};
 
 /// The directories in it.
-const DIRECTORIES: [&str; 10] =
-    ["attempts", "demo", "engines", "homes", "sessions", "sign-in", "told", TRUSTED, "verify", "workspaces"];
+const DIRECTORIES: [&str; 12] = [
+    "attempts",
+    "demo",
+    "engines",
+    "homes",
+    "keys",
+    "proofs",
+    "sessions",
+    "sign-in",
+    "told",
+    TRUSTED,
+    "verify",
+    "workspaces",
+];
 
 /// The directory of what the user trusts.
 const TRUSTED: &str = "trusted";
@@ -19,6 +31,8 @@ pub(crate) const BASE: &str = ".base";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     root: PathBuf,
+    /// The state directory that it is inside of; itself, but for one of its own for the run of a proof's checks.
+    hidden: PathBuf,
 }
 
 impl Home {
@@ -35,12 +49,34 @@ impl Home {
         for directory in DIRECTORIES {
             towline_files::must_lead_through_directories(&root, Path::new(directory))?;
         }
-        Ok(Self { root })
+        Ok(Self { hidden: root.clone(), root })
+    }
+
+    /// A new state directory inside of this one, for goals that this one does not know. What is confined there sees neither of them.
+    pub fn inside(&self, name: &str) -> io::Result<Self> {
+        let root = self.proofs().join(name);
+        self.make(&root)?;
+        Ok(Self { hidden: self.root.clone(), ..Self::open(&root)? })
     }
 
     /// The directory itself.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The directory that confined programs do not see.
+    pub(crate) fn hidden(&self) -> &Path {
+        &self.hidden
+    }
+
+    /// The keys that sign proofs.
+    pub fn keys(&self) -> PathBuf {
+        self.root.join("keys")
+    }
+
+    /// The state directories of runs of proofs' checks.
+    pub fn proofs(&self) -> PathBuf {
+        proofs_in(&self.root)
     }
 
     /// The file of the SQLite database.
@@ -213,6 +249,11 @@ impl Home {
     }
 }
 
+/// Where a state directory has others inside of it.
+pub(crate) fn proofs_in(state_directory: &Path) -> PathBuf {
+    state_directory.join("proofs")
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -269,6 +310,15 @@ mod tests {
             assert!(precious.exists());
         }
         home.remove(&precious).expect_err("it is outside");
+    }
+
+    #[test]
+    fn a_state_directory_inside_of_another_hides_both() {
+        let (_dir, home, _users) = scratch();
+        let inner = home.inside("one").expect("made");
+        assert_eq!(inner.root(), home.root().join("proofs/one"));
+        assert_eq!((inner.hidden(), home.hidden()), (home.root(), home.root()));
+        assert!(inner.verification(goal()).starts_with(inner.root()));
     }
 
     #[test]

@@ -188,6 +188,7 @@ fn attempt(goal: &Goal, n: u32) -> Attempt {
         problem: None,
         evidence: "assertion failed: left == right\n".repeat(60),
         took: Duration::from_secs(3),
+        output: None,
     };
     let verdict = Verdict {
         candidate: Commit::new("0000000000000000000000000000000000000000"),

@@ -1,9 +1,11 @@
 //! Git, and the repository that the current directory is in.
 
+use std::path::Path;
+
 use towline_api::GitFacts;
 use towline_workspace::{Repository, WorkspaceError};
 
-use super::probe;
+use super::probe::{self, Silence};
 use super::rows::{Mark, Row, Section};
 use crate::context::Context;
 use crate::draft::protects_nothing;
@@ -21,25 +23,29 @@ pub(crate) fn look(context: &Context) -> Section<GitFacts> {
         return Section { facts, rows: vec![Row::new(Mark::Problem, "git", "not found").fix(INSTALL)] };
     };
     facts.path = Some(path.display().to_string());
-    let words = probe::words(&path, &["version".to_owned()], &context.directory, &context.environment);
-    let mut rows = vec![match &words {
-        Ok(words) => {
-            let version = words.trim().trim_start_matches("git version ").to_owned();
-            let row = version_row(&version, &path.display().to_string());
-            facts.version = Some(version);
-            row
+    let found = version(context, &path);
+    let mut rows = vec![match &found {
+        Ok(version) => {
+            facts.version = Some(version.clone());
+            version_row(version, &path.display().to_string())
         }
         Err(why) => {
             Row::new(Mark::Problem, "git", format!("{} does not work: {why}", path.display())).fix(INSTALL)
         }
     }];
-    if words.is_ok() {
+    if found.is_ok() {
         rows.push(repository_row(context, &mut facts));
         let email = ["config".to_owned(), "user.email".to_owned()];
         let email = probe::words(&path, &email, &context.directory, &context.environment);
         rows.extend(identity_row(email.is_ok() || context.variable("GIT_AUTHOR_EMAIL").is_some()));
     }
     Section { facts, rows }
+}
+
+/// The version of git, or why it reports none.
+pub(crate) fn version(context: &Context, git: &Path) -> Result<String, Silence> {
+    let words = probe::words(git, &["version".to_owned()], &context.directory, &context.environment)?;
+    Ok(words.trim().trim_start_matches("git version ").to_owned())
 }
 
 /// Patterns of protected paths that match no file, as after a typing error.

@@ -65,6 +65,8 @@ fn proof(context: &Context, record: &towline_store::GoalRecord) {
     let program = if is_on_path(context) { "towline".into() } else { context.program.display().to_string() };
     output::print(format_args!("    {program} merge {}", record.goal.id.short()));
     output::print(format_args!("    {}", demo::CHECK));
+    output::print(format_args!("  Show it to others, signed:"));
+    output::print(format_args!("    {program} proof {}", record.goal.id.short()));
     output::print(format_args!("  Remove the goal and the sample project:"));
     output::print(format_args!("    {program} rm {}", record.goal.id.short()));
     if !is_on_path(context) {

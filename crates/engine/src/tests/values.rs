@@ -96,6 +96,7 @@ pub(super) fn check_result(name: &str, met: bool) -> CheckResult {
         problem: None,
         evidence: String::new(),
         took: Duration::ZERO,
+        output: None,
     }
 }
 

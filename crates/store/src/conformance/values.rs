@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 use towline_core::{
     AgentEvent, AttemptNo, Axis, Baseline, CheckResult, Commit, Decision, End, Envelope, EscalationReason,
-    Event, Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd, Outcome, Phase,
-    QuestionNo, RawRef, Seq, SessionId, SessionStarted, Source, Tokens, ToolKind, ToolStatus, ToolUse, Usage,
-    Verdict, Work, WorkspaceBinding,
+    Event, Exit, FailureReason, Generation, Goal, GoalState, Limit, LimitStatus, MicroUsd, Outcome,
+    OutputHashes, Phase, QuestionNo, RawRef, Seq, SessionId, SessionStarted, Source, Tokens, ToolKind,
+    ToolStatus, ToolUse, Usage, Verdict, Work, WorkspaceBinding,
 };
 
 use super::Place;
@@ -190,6 +190,7 @@ fn verdict() -> Verdict {
             problem: None,
             evidence: "panicked".to_owned(),
             took: Duration::new(1, 999_999_999),
+            output: Some(OutputHashes { stdout: "0".repeat(64), stderr: "f".repeat(64) }),
         }],
         notes: vec!["setup changed lock".to_owned()],
         checkout: towline_core::Checkout::WarmThenClean,

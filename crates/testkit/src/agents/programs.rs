@@ -44,7 +44,7 @@ pub fn pytest_folder() -> PathBuf {
 }
 
 /// The folder with `python3` and the clients of the HTTP interface in it: schemathesis, the official client of MCP and the parser of
-/// Prometheus. It is beside the agent CLIs.
+/// Prometheus. Its packages also read proofs. It is beside the agent CLIs.
 pub fn clients_folder() -> PathBuf {
     folder_with("schemathesis", "clients/bin")
 }

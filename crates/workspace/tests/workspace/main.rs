@@ -23,6 +23,7 @@ mod nested;
 mod private_clone;
 mod protect;
 mod protect_through;
+mod proven_commit;
 mod removal;
 mod repository;
 mod standing;

@@ -218,6 +218,7 @@ fn verdict() -> Verdict {
         problem: None,
         evidence: "panicked at src/parser.rs\n".repeat(160),
         took: Duration::from_secs(3),
+        output: None,
     };
     Verdict {
         candidate: Commit::new("c".repeat(40)),
