@@ -453,6 +453,8 @@ pub enum Action {
     MergeUnproven(GoalId),
     /// Merge without running the checks on the merge.
     MergeUnverified(GoalId),
+    /// Print a signed proof of a goal's verdict.
+    Prove(GoalId),
     /// Push a goal's work to a remote.
     Push(GoalId, String),
     /// Push work that has no checks.

@@ -143,7 +143,8 @@ fn another_machine_accepts_a_proof_by_its_public_key_and_can_run_the_checks() {
 
     let known = verify_in(&other, &clone, &file, &["--key", &keys, "--json"]);
     assert_eq!(found(&known).0, ["signature", "statement", "candidate", "base"]);
-    assert!(!other.home.towline().exists(), "a look makes no state and no keys");
+    let made = ["keys", "towline.db"].map(|name| other.home.towline().join(name).exists());
+    assert_eq!(made, [false, false], "a look makes neither keys nor a store");
     let again = verify_in(&other, &clone, &file, &["--key", &keys, "--run", "--json"]);
     assert_eq!(found(&again).0, ["signature", "statement", "candidate", "base", "checks"]);
     assert_eq!(again.json()["now"]["met"], true, "{again:?}");
@@ -176,6 +177,27 @@ fn checks_that_fail_when_they_run_again_are_named() {
 }
 
 #[test]
+fn the_checks_of_a_proof_cannot_steer_or_sign() {
+    let desk = desk();
+    let (switch, said) = (desk.home.path().join("switch"), desk.home.path().join("said"));
+    let towline =
+        format!("TOWLINE_HOME='{}' '{}'", desk.home.towline().display(), env!("CARGO_BIN_EXE_towline"));
+    let check = format!(
+        "test -e {switch} || exit 0; {towline} keys rotate 2> {said}; test $? = 2 && {towline} keys",
+        switch = switch.display(),
+        said = said.display()
+    );
+    let file = proof_of(&desk, &done(&desk, &[&check]));
+    let keys = desk.towline(["keys"]).stdout;
+    std::fs::write(switch, "").expect("written");
+    let (_, bad) = found(&verify(&desk, &file, &["--run", "--json"]));
+    assert_eq!(bad, Vec::<String>::new());
+    let said = std::fs::read_to_string(said).expect("an error");
+    assert!(said.contains("was started by an agent, check or setup command"), "{said}");
+    assert_eq!(desk.towline(["keys"]).stdout, keys);
+}
+
+#[test]
 fn a_changed_byte_is_found_and_named() {
     let desk = desk();
     let goal = done(&desk, &[FIXED]);
@@ -193,7 +215,8 @@ fn a_changed_byte_is_found_and_named() {
         assert_eq!(verify(&desk, &beside, &[]).code, Some(3), "byte {at}");
     }
     // A check.
-    let weaker = with_payload(&file, |text| text.replacen("grep -q fixed", "grep -q fixes", 1));
+    let weaker =
+        with_payload(&file, |text| text.replacen("\"run\":\"grep -q fixed", "\"run\":\"grep -q fixes", 1));
     let bad = bad_of(&weaker);
     assert!(bad[0].starts_with("signature: it does not fit"), "{bad:?}");
     assert!(

@@ -51,6 +51,7 @@ pub fn command_line(action: &Action) -> String {
         Action::Merge(goal) => of("merge", goal),
         Action::MergeUnproven(goal) => format!("{} --unproven", of("merge", goal)),
         Action::MergeUnverified(goal) => format!("{} --no-verify", of("merge", goal)),
+        Action::Prove(goal) => of("proof", goal),
         Action::Push(goal, remote) => format!("{} {remote}", of("push", goal)),
         Action::PushUnproven(goal) => format!("{} --unproven", of("push", goal)),
         Action::Remove(goal) => of("rm", goal),

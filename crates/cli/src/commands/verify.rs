@@ -28,7 +28,7 @@ Exit codes with --proof:
   0 the proof holds · 2 wrong usage · 3 it does not hold · 5 a file does not exist · 130 stopped")]
 pub(crate) struct Verify {
     /// The goal's id, any prefix of it that no other goal shares, or `@` for the newest goal
-    #[arg(required_unless_present = "proof", conflicts_with = "proof")]
+    #[arg(required_unless_present = "proof", conflicts_with_all = ["proof", "key", "run"])]
     id: Option<String>,
     /// Verify this proof in the repository that you are in
     #[arg(long, value_name = "FILE")]
