@@ -53,7 +53,7 @@ pub struct ProofVerifyReport {
 pub struct ProofFinding {
     /// `envelope`, `signature`, `statement`, `candidate`, `base`, or with `--run` also `checks`.
     pub part: String,
-    /// Whether it is as the proof says.
+    /// Whether it is as the proof states.
     pub holds: bool,
     /// What was found.
     pub text: String,

@@ -22,7 +22,7 @@ const LONGEST_KEY: u64 = 4 * 1024;
 
 /// A public key of this state directory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Entry {
+struct ListedKey {
     public_key: String,
     created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ impl Keys {
     pub(crate) fn public(&self) -> Result<Vec<PublicKey>, Error> {
         let read = || -> Result<Vec<PublicKey>, Failure> {
             let entries = self.entries()?;
-            Ok(entries.iter().map(Entry::key).collect::<Result<_, _>>()?)
+            Ok(entries.iter().map(ListedKey::key).collect::<Result<_, _>>()?)
         };
         read().map_err(|error| self.broken(&error))
     }
@@ -87,7 +87,7 @@ impl Keys {
     fn reports(&self) -> Result<Vec<KeyReport>, Error> {
         let read = || -> Result<Vec<KeyReport>, Failure> {
             let entries = self.entries()?;
-            Ok(entries.iter().rev().map(Entry::report).collect::<Result<_, _>>()?)
+            Ok(entries.iter().rev().map(ListedKey::report).collect::<Result<_, _>>()?)
         };
         read().map_err(|error| self.broken(&error))
     }
@@ -125,11 +125,11 @@ impl Keys {
     }
 
     /// Makes a key and lists it after these: first its private part, so that every listed key has had one.
-    fn add(&self, mut entries: Vec<Entry>, now: Timestamp) -> Result<SigningKey, Failure> {
+    fn add(&self, mut entries: Vec<ListedKey>, now: Timestamp) -> Result<SigningKey, Failure> {
         let (signing, stored) = SigningKey::generate()?;
         let key = signing.public()?;
         towline_files::replace_durably(&self.private(&key), &stored)?;
-        entries.push(Entry { public_key: key.pem(), created_at: now, retired_at: None });
+        entries.push(ListedKey { public_key: key.pem(), created_at: now, retired_at: None });
         towline_files::replace_durably(&self.list(), &serde_json::to_vec_pretty(&entries)?)?;
         Ok(signing)
     }
@@ -143,7 +143,7 @@ impl Keys {
     }
 
     /// From the oldest to the active one.
-    fn entries(&self) -> Result<Vec<Entry>, Failure> {
+    fn entries(&self) -> Result<Vec<ListedKey>, Failure> {
         match towline_files::read_if_present(&self.list(), LONGEST_LIST)? {
             Some(bytes) => Ok(serde_json::from_slice(&bytes)?),
             None => Ok(Vec::new()),
@@ -169,7 +169,7 @@ fn broken(folder: &Path, error: &Failure) -> Error {
     )
 }
 
-impl Entry {
+impl ListedKey {
     fn key(&self) -> Result<PublicKey, KeyError> {
         PublicKey::read_all(&self.public_key)?.into_iter().next().ok_or(KeyError::NotPublic)
     }

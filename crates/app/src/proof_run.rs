@@ -23,14 +23,14 @@ use crate::error::Error;
 use crate::recheck::{RecheckStep, recheck};
 
 /// What a run found.
-pub(crate) struct Found {
+pub(crate) struct RunResult {
     pub(crate) holds: bool,
     pub(crate) text: String,
     /// None if nothing was run.
     pub(crate) verdict: Option<Verdict>,
 }
 
-impl Found {
+impl RunResult {
     fn nothing_run(why: impl Into<String>) -> Self {
         Self { holds: false, text: format!("not run: {}", why.into()), verdict: None }
     }
@@ -44,19 +44,19 @@ pub(crate) async fn run(
     now: Timestamp,
     stop: impl Future<Output = ()>,
     show: impl FnMut(RecheckStep),
-) -> Result<Option<Found>, Error> {
+) -> Result<Option<RunResult>, Error> {
     let facts = &statement.predicate.towline;
     let Some(setup) = &facts.setup.commands else {
-        return Ok(Some(Found::nothing_run(
+        return Ok(Some(RunResult::nothing_run(
             "the setup commands are not in the proof, because of a secret in them",
         )));
     };
     let (checks, left_out) = match checks_of(facts) {
         Ok(checks) => checks,
-        Err(why) => return Ok(Some(Found::nothing_run(why))),
+        Err(why) => return Ok(Some(RunResult::nothing_run(why))),
     };
     if checks.is_empty() {
-        return Ok(Some(Found::nothing_run("the proof has the definition of no check")));
+        return Ok(Some(RunResult::nothing_run("the proof has the definition of no check")));
     }
     let goal = goal_of(context, repository, facts, (checks, setup.clone()), now)?;
     let scratch = Scratch::make(&context.home()?, goal.id)?;
@@ -72,7 +72,7 @@ pub(crate) async fn run(
     if !left_out.is_empty() {
         text += &format!("; not run, because the proof does not have them: {}", left_out.join(", "));
     }
-    Ok(Some(Found { holds: verdict.met(), text, verdict: Some(verdict) }))
+    Ok(Some(RunResult { holds: verdict.met(), text, verdict: Some(verdict) }))
 }
 
 /// The checks that can run, and the names of the others.
@@ -93,8 +93,8 @@ fn checks_of(facts: &Facts) -> Result<(Vec<Check>, Vec<String>), String> {
     Ok((checks, left_out))
 }
 
-/// The goal that the checks run for. Which ignored files are copied and which secrets are passed is not the proof's to say: both are
-/// as configured here.
+/// The goal that the checks run for. A proof does not decide which ignored files are copied and which secrets are passed: both are as
+/// configured here.
 fn goal_of(
     context: &Context,
     repository: &Repository,

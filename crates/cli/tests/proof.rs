@@ -102,6 +102,14 @@ fn public_keys(desk: &Desk) -> PathBuf {
     file
 }
 
+/// Gives each object of a repository a file of its own.
+fn unpack(root: &Path) {
+    let script = "mkdir packs && mv .git/objects/pack/*.pack packs && rm -f .git/objects/pack/* && \
+                  for pack in packs/*; do git unpack-objects -q < \"$pack\"; done; rm -r packs";
+    let status = clean_command("sh").current_dir(root).args(["-ec", script]).status().expect("sh starts");
+    assert!(status.success());
+}
+
 #[test]
 fn a_proof_has_the_facts_of_the_verdict_and_holds_in_the_repository() {
     let desk = desk();
@@ -179,21 +187,21 @@ fn checks_that_fail_when_they_run_again_are_named() {
 #[test]
 fn the_checks_of_a_proof_cannot_steer_or_sign() {
     let desk = desk();
-    let (switch, said) = (desk.home.path().join("switch"), desk.home.path().join("said"));
+    let (switch, refusal) = (desk.home.path().join("switch"), desk.home.path().join("refusal"));
     let towline =
         format!("TOWLINE_HOME='{}' '{}'", desk.home.towline().display(), env!("CARGO_BIN_EXE_towline"));
     let check = format!(
-        "test -e {switch} || exit 0; {towline} keys rotate 2> {said}; test $? = 2 && {towline} keys",
+        "test -e {switch} || exit 0; {towline} keys rotate 2> {refusal}; test $? = 2 && {towline} keys",
         switch = switch.display(),
-        said = said.display()
+        refusal = refusal.display()
     );
     let file = proof_of(&desk, &done(&desk, &[&check]));
     let keys = desk.towline(["keys"]).stdout;
     std::fs::write(switch, "").expect("written");
     let (_, bad) = found(&verify(&desk, &file, &["--run", "--json"]));
     assert_eq!(bad, Vec::<String>::new());
-    let said = std::fs::read_to_string(said).expect("an error");
-    assert!(said.contains("was started by an agent, check or setup command"), "{said}");
+    let refusal = std::fs::read_to_string(refusal).expect("an error");
+    assert!(refusal.contains("was started by an agent, check or setup command"), "{refusal}");
     assert_eq!(desk.towline(["keys"]).stdout, keys);
 }
 
@@ -235,9 +243,9 @@ fn a_changed_byte_is_found_and_named() {
     let blob = git(root, &["rev-parse", &format!("{candidate}:fix.txt")]);
     std::fs::write(desk.home.path().join("lie"), "fixes\n").expect("written");
     let lie = git(root, &["hash-object", "-w", &desk.home.path().join("lie").display().to_string()]);
+    unpack(root);
     let loose = |id: &str| root.join(".git/objects").join(&id[..2]).join(&id[2..]);
-    let _ = std::fs::remove_file(loose(&blob));
-    std::fs::create_dir_all(loose(&blob).parent().expect("a folder")).expect("made");
+    std::fs::remove_file(loose(&blob)).expect("an object of its own");
     std::fs::copy(loose(&lie), loose(&blob)).expect("copied");
     let bad = bad_of(&file);
     assert_eq!(

@@ -33,7 +33,7 @@ pub enum KeyError {
 pub struct KeyId(String);
 
 impl KeyId {
-    /// What a file says is the name of a key.
+    /// The name of a key as a file has it.
     pub fn named(text: impl Into<String>) -> Self {
         Self(text.into())
     }

@@ -1,4 +1,4 @@
-//! Opens an envelope: who signed it, and what it says.
+//! Opens an envelope: who signed it, and what it states.
 
 use crate::envelope::{Envelope, EnvelopeError, PAYLOAD_TYPE};
 use crate::key::{KeyId, PublicKey};
@@ -33,7 +33,7 @@ pub enum NotOpened {
     Statement(#[from] StatementError),
 }
 
-/// Opens an envelope. The statement of one that nobody trusted has signed may say anything.
+/// Opens an envelope. The statement of one that nobody trusted has signed may state anything.
 pub fn open(bytes: &[u8], trusted: &[PublicKey]) -> Result<Opened, NotOpened> {
     let envelope = Envelope::read(bytes)?;
     if envelope.payload_type != PAYLOAD_TYPE {

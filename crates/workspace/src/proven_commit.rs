@@ -78,7 +78,7 @@ impl Repository {
         Ok(())
     }
 
-    /// How long git says that these objects are.
+    /// The length of these objects, as git reports it.
     fn sizes_of<'a>(&self, ids: &BTreeSet<&'a str>) -> Result<Vec<(&'a str, u64)>, WorkspaceError> {
         if ids.is_empty() {
             return Ok(Vec::new());

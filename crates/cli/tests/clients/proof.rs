@@ -1,4 +1,4 @@
-//! A proof is what the projects say that define its formats: their own packages read and verify it.
+//! A proof is in the formats that other projects define: their own packages read and verify it.
 
 use serde_json::json;
 use towline_testkit::agents::clients_folder;
