@@ -187,7 +187,9 @@ async fn run_held(
     let own = repository_of(home, goal)?;
     let head = facts.head.as_ref().map(Commit::new);
     let again = own.candidate_again(candidate, head.as_ref(), &facts.restored)?;
-    show(RecheckStep::Checking { goal: goal.id, commit: candidate.clone() });
+    // People know the goal of the proof.
+    let known = facts.goal.id.parse().unwrap_or(goal.id);
+    show(RecheckStep::Checking { goal: known, commit: candidate.clone() });
     let what = Recheck { repository: &own, candidate: &again, base: &goal.workspace.base };
     recheck(context, guard, what, stop, show).await
 }
