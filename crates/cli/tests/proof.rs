@@ -185,6 +185,31 @@ fn checks_that_fail_when_they_run_again_are_named() {
 }
 
 #[test]
+fn a_check_with_a_secret_is_in_a_proof_by_its_hash_alone() {
+    let mut desk = desk();
+    desk.set("DEPLOY_TOKEN", "hunter2-hunter2-hunter2");
+    let checks = "[[checks]]\nname = \"open\"\nrun = \"test -e fix.txt\"\n\
+                  [[checks]]\nname = \"closed\"\nrun = \"test -n hunter2-hunter2-hunter2\"\n";
+    desk.project.write("towline.toml", checks);
+    desk.project.commit("checks");
+    let goal = done(&desk, &[]);
+    let made = desk.towline(["proof", &goal]);
+    assert!(made.stderr.contains("only the hash of check closed"), "{made:?}");
+    let file = proof_of(&desk, &goal);
+    let facts = &statement(&file)["predicate"]["towline"];
+    assert!(!facts.to_string().contains("hunter2"), "{facts}");
+    assert_eq!(
+        (&facts["checks"][1]["definition"], &facts["checks"][1]["exit_code"]),
+        (&Value::Null, &json!(0))
+    );
+    let run = verify(&desk, &file, &["--run", "--json"]);
+    assert_eq!(found(&run).1, Vec::<String>::new());
+    let report = run.json();
+    let text = report["findings"][4]["text"].as_str().expect("text");
+    assert!(text.ends_with("not run, because the proof does not have them: `closed`"), "{text}");
+}
+
+#[test]
 fn the_checks_of_a_proof_cannot_steer_or_sign() {
     let desk = desk();
     let (switch, refusal) = (desk.home.path().join("switch"), desk.home.path().join("refusal"));

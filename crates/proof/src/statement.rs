@@ -175,7 +175,7 @@ pub enum StatementError {
     OtherType { field: &'static str, found: String, expected: &'static str },
     #[error("it names no {0} with a full id")]
     NoSubject(&'static str),
-    #[error("its base is no full id of a commit")]
+    #[error("its base or its head is no full id of a commit")]
     NoBase,
     #[error("it does not report that all checks passed")]
     NotPassed,

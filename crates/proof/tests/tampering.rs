@@ -122,6 +122,13 @@ fn what_does_not_fit_together_is_named_although_it_is_signed() {
 }
 
 #[test]
+fn a_check_may_be_there_by_its_hash_alone() {
+    let mut hidden = statement();
+    hidden.predicate.towline.checks[1].definition = None;
+    assert_eq!(hidden.faults(), []);
+}
+
+#[test]
 fn every_byte_of_the_envelope_counts() {
     let json = signed(&statement()).json().unwrap();
     for at in 0..json.len() {

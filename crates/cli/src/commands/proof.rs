@@ -30,7 +30,7 @@ pub(crate) async fn run(context: &Context, args: Prove) -> Result<(), Error> {
     let proof = towline_app::prove(context, &args.id, SystemClock.now()).await?;
     for name in &proof.withheld {
         output::eprint(format_args!(
-            "the proof has only the hash of check `{}`: it is hidden, or holds a secret",
+            "the proof has only the hash of check {}: it is hidden, or holds a secret",
             output::brief(name)
         ));
     }
