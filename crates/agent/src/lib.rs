@@ -13,6 +13,7 @@ pub mod jsonrpc;
 mod kinds;
 mod lines;
 mod mcp;
+mod own_files;
 mod permission;
 mod priced;
 mod protocol;
@@ -28,6 +29,7 @@ pub use api_settings::{ApiSettings, Fetch, OpenaiApi, Provider};
 pub use environment::{Environment, is_agents_variable};
 pub use kinds::{Kind, agent};
 pub use mcp::McpServer;
+pub use own_files::OwnFiles;
 pub use permission::tool_call;
 pub use priced::{Pricing, UnknownPrice, priced};
 pub use protocol::{

@@ -11,6 +11,7 @@ use towline_core::{
 
 use crate::abilities::Abilities;
 use crate::environment::{Environment, Extra, environment};
+use crate::own_files::OwnFiles;
 use crate::settings::{AgentSettings, Permission};
 use crate::sign_in::SignIn;
 use crate::text;
@@ -62,6 +63,11 @@ pub trait Agent: Send + Sync {
     /// What shows that it is signed in, given this environment. By default no sign-in is needed.
     fn sign_in(&self, _settings: &AgentSettings, _environment: &Environment) -> SignIn {
         SignIn::NotNeeded
+    }
+
+    /// The directories in which it keeps files of its user, with this environment. By default none is known.
+    fn own_files(&self, _settings: &AgentSettings, _environment: &Environment) -> Vec<OwnFiles> {
+        Vec::new()
     }
 
     /// Its environment, selected from Towline's own, before Towline adds its variables. By default what every program

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use towline_agent::{AgentSettings, agent};
-use towline_core::{AgentName, Event, GoalId, Phase, SessionId};
+use towline_core::{AgentName, Event, GoalId, Phase, Sandbox, SessionId};
 use towline_engine::{Engine, GOAL_VARIABLE, GoalCommand, LeaseGuard};
 use towline_store::GoalRecord;
 
@@ -33,6 +33,8 @@ pub struct SessionCommand {
     pub environment: BTreeMap<String, String>,
     /// The goal's workspace.
     pub directory: PathBuf,
+    /// Whether the conversation is in a sandbox, where no other command finds it.
+    pub is_confined: bool,
     /// MCP servers of the settings that the session does not have.
     pub without_mcp: Vec<String>,
 }
@@ -101,7 +103,9 @@ fn planned(
     let (agent, session) = (name.clone(), session.native_id.clone());
     let directory = PathBuf::from(&workspace.path);
     let without_mcp = settings.mcp.keys().filter(|_| !kind.interactive_has_mcp()).cloned().collect();
-    Ok(SessionCommand { agent, session, argv, typed, environment, directory, without_mcp })
+    let last = state.attempts.iter().rev().find(|attempt| attempt.started);
+    let is_confined = last.is_some_and(|last| last.sandbox == Some(Sandbox::Bubblewrap));
+    Ok(SessionCommand { agent, session, argv, typed, environment, directory, is_confined, without_mcp })
 }
 
 /// Pauses the goal where it is under way, waits until nothing of it runs, and holds it for a person.
@@ -139,8 +143,15 @@ async fn hold(
 /// Records that a person takes over, once everything in the workspace has ended.
 async fn take_over(context: &Context, held: &mut LeaseGuard) -> Result<SessionCommand, Error> {
     // The goal as it is now: it may have got another session until the pause.
-    let command = session_command(context, &held.record)?;
+    let mut command = session_command(context, &held.record)?;
     held.end_leftovers().await?;
+    let agents = agents_of(context, &held.record.goal)?.agents;
+    if let Some(settings) = agents.get(&command.agent) {
+        let SessionCommand { argv, environment, directory, .. } = &command;
+        let confined = held.confine_session(settings, argv, environment, directory).await;
+        let wrapper = confined.map_err(Error::usage)?.unwrap_or_default();
+        command.argv.splice(0..0, wrapper);
+    }
     held.hold_unrenewed().await?;
     let (agent, session) = (command.agent.clone(), command.session.clone());
     held.note(Event::Entered { agent, session }).await?;
@@ -152,11 +163,12 @@ impl Visit {
     pub async fn end(mut self, code: Option<i32>) -> Result<Phase, Error> {
         let ended = self.held.end_leftovers().await;
         let noted = self.held.note(Event::Left { code }).await;
+        let kept = self.held.end_session().await.map_err(Error::internal);
         let phase = self.held.record.state.phase.clone();
         self.held.give_back().await;
         self.engine.close().await;
         ended.and(noted)?;
-        Ok(phase)
+        kept.map(|()| phase)
     }
 }
 

@@ -6,11 +6,10 @@
 use std::collections::BTreeMap;
 
 use std::io;
-use std::path::PathBuf;
 
 use towline_core::{Network, Sandbox};
 use towline_mask::is_secret_variable;
-use towline_sandbox::Private;
+use towline_sandbox::{Private, Room};
 use towline_workspace::LOCATION_VARIABLES;
 
 /// How many withheld variables are named.
@@ -33,8 +32,8 @@ pub struct Confinement {
     /// What starts a check in it.
     pub checks: Vec<String>,
     pub checks_network: Network,
-    /// Directories of these commands alone, which begin empty in each checkout. None for those that other programs use as well.
-    pub own: Option<PathBuf>,
+    /// What has directories of these commands alone, which begin empty in each checkout. None for those that other programs use as well.
+    pub own: Option<Room>,
 }
 
 /// What a command is for.
@@ -85,18 +84,18 @@ impl Environment {
 
     /// Forgets what commands left outside of their directory.
     pub(crate) fn renew(&self) -> io::Result<()> {
-        let Some(own) = self.confinement.as_ref().and_then(|confinement| confinement.own.as_ref()) else {
-            return Ok(());
-        };
-        towline_files::remove_tree(own)?;
-        Private::make(own).map(drop)
+        let Some(confinement) = &self.confinement else { return Ok(()) };
+        let Some(own) = &confinement.own else { return Ok(()) };
+        towline_files::remove_tree(own.private.root())?;
+        Private::make(own.private.root())?;
+        own.prepare(confinement.sandbox)
     }
 
     /// Removes it.
     pub(crate) fn forget(&self) {
         if let Some(own) = self.confinement.as_ref().and_then(|confinement| confinement.own.as_ref()) {
             // The next checkout begins by removing it.
-            let _ = towline_files::remove_tree(own);
+            let _ = towline_files::remove_tree(own.private.root());
         }
     }
 

@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 use support::{Desk, Ran};
 use towline_core::Network;
-use towline_sandbox::{Machine, Obstacle, Places, Private, Room};
+use towline_sandbox::{Machine, Obstacle, Places, Private, Room, Signals};
 use towline_testkit::scratch::clean_command;
 
 const BUBBLEWRAP: &str = "/usr/bin/bwrap";
@@ -200,6 +200,10 @@ impl Scratch {
             write: vec![self.at("work")],
             hide: Vec::new(),
             network,
+            users_home: None,
+            own: Vec::new(),
+            filled: None,
+            signals: Signals::AreForTheProgram,
         };
         let wrapper = self.machine.wrapper(&room);
         let mut command: Command = clean_command(&wrapper[0]);

@@ -26,6 +26,7 @@ pub(crate) use self::start::refuse;
 use self::start::{SIGNAL_PATIENCE, Starting, lifetime, start, with_tools};
 use self::time::AttemptTime;
 use crate::checks::{changes, left_work};
+use crate::confinement::give_back;
 use crate::driver::until;
 use crate::engine::Shared;
 use crate::executors::ExecutorControl;
@@ -236,6 +237,9 @@ impl<'a> Conversation<'a> {
         };
         if let Some((raw, actions)) = self.reading.rest() {
             self.act(actions, Some(raw)).await?;
+        }
+        if let Err(text) = give_back(&self.shared.home, &job.goal).await {
+            self.sender.send_own(Event::Notice { text }).await?;
         }
         let (last, end, exit) = self.reading.end(record.as_ref());
         let last_words = self.news(last, None);

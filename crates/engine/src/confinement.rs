@@ -4,16 +4,21 @@
 //! nothing an agent or an earlier verdict left there can change what a check finds.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use towline_agent::{AgentSettings, OwnFiles, agent};
 use towline_check::Confinement;
 use towline_core::{Goal, Network, Sandbox, SandboxMode, SandboxSettings};
-use towline_sandbox::{Machine, NoSandbox, Private, Room};
+use towline_sandbox::{LAYERS, Machine, NoSandbox, Private, Room, Signals};
 use towline_workspace::Repository;
 
+use crate::error::EngineError;
 use crate::home::Home;
+use crate::lending::{self, Loan, Way, lend};
+use crate::place::{LOCK_PATIENCE, lock_for_a_moment};
 use crate::resolver::Resolved;
 
 /// What this machine offers, by the file of this program. Looking takes some milliseconds, and the answer stays the same.
@@ -62,20 +67,82 @@ pub(crate) enum Homes {
 pub(crate) struct AgentNeeds {
     pub(crate) directory: PathBuf,
     pub(crate) environment: BTreeMap<String, String>,
+    /// Its program and that of its servers, with their arguments.
+    pub(crate) programs: Vec<Vec<String>>,
+    /// The directories in which it keeps files of its user.
+    pub(crate) own: Vec<OwnFiles>,
     pub(crate) read: Vec<PathBuf>,
     pub(crate) write: Vec<PathBuf>,
+    pub(crate) signals: Signals,
+}
+
+impl AgentNeeds {
+    /// What an agent with these settings needs to work in a directory.
+    pub(crate) fn of(
+        settings: &AgentSettings,
+        directory: &str,
+        argv: &[String],
+        environment: &BTreeMap<String, String>,
+    ) -> Self {
+        let directory = PathBuf::from(directory);
+        let servers = settings.mcp.values().map(|server| server.command.clone());
+        Self {
+            programs: servers.chain([argv.to_vec()]).collect(),
+            own: agent(settings.kind).own_files(settings, environment),
+            read: settings.dirs.iter().map(|dir| directory.join(dir)).collect(),
+            write: Vec::new(),
+            signals: Signals::AreForTheProgram,
+            environment: environment.clone(),
+            directory,
+        }
+    }
+}
+
+/// What starts an agent in its sandbox.
+pub(crate) struct Confined {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) wrapper: Vec<String>,
 }
 
 impl Confiner<'_> {
-    /// What starts the goal's agent in its sandbox; none without one.
-    pub(crate) fn agent(&self, needs: AgentNeeds) -> Result<Option<(Sandbox, Vec<String>)>, String> {
+    /// What starts the goal's agent in its sandbox, where it has copies of what signs it in; none without a sandbox.
+    pub(crate) async fn agent(&self, needs: AgentNeeds) -> Result<Option<Confined>, String> {
         let settings = &self.resolved.sandbox;
         let Some(machine) = demanded(settings, self.program)? else { return Ok(None) };
-        let mut room = self.room(Homes::Agents, needs.directory, needs.environment, settings.network)?;
+        let AgentNeeds { directory, environment, programs, own, read, write, signals } = needs;
+        let search_path = environment.get("PATH").cloned().unwrap_or_default();
+        let mut room = self.room(Homes::Agents, directory, environment, settings.network)?;
+        room.own.extend(own.iter().map(|own| own.directory.clone()));
+        room.own.push(self.home.sessions());
         room.read.push(self.home.engines());
-        room.read.extend(needs.read);
-        room.write.extend(needs.write);
-        Ok(Some((machine.sandbox(), machine.wrapper(&room))))
+        // What the agent can write may be a symlink to what it cannot read.
+        let is_its_own = |path: &PathBuf| room.write.iter().any(|own| path.starts_with(own));
+        let programs = programs.iter().flat_map(|words| files_of(words, &search_path));
+        let programs: Vec<PathBuf> =
+            programs.filter(|path| !is_its_own(path)).flat_map(|file| with_packages(&file)).collect();
+        room.read.extend(programs.into_iter().chain(read));
+        let users_settings =
+            own.iter().flat_map(|own| own.settings.iter().map(|name| own.directory.join(name)));
+        room.read.extend(users_settings);
+        room.write.extend(write);
+        room.signals = signals;
+        self.lend(&room, &own).await?;
+        let wrapper = wrapper(&machine, &room)?;
+        Ok(Some(Confined { sandbox: machine.sandbox(), wrapper }))
+    }
+
+    async fn lend(&self, room: &Room, own: &[OwnFiles]) -> Result<(), String> {
+        let copies = |own: &OwnFiles, names: &'static [&'static str], way| {
+            let paths: Vec<PathBuf> = names.iter().map(|name| own.directory.join(name)).collect();
+            let loan = |path: PathBuf| Some(Loan::new(path.clone(), room.outside(&path)?, way));
+            paths.into_iter().filter_map(loan).collect::<Vec<_>>()
+        };
+        let credentials = own.iter().flat_map(|own| copies(own, own.credentials, Way::ThereAndBack));
+        let loans: Vec<Loan> =
+            credentials.chain(own.iter().flat_map(|own| copies(own, own.notes, Way::There))).collect();
+        let record = room.private.note(LENT);
+        let _lock = credentials_lock(self.home).await.map_err(|error| error.to_string())?;
+        lend(&record, loans).map_err(|error| format!("cannot copy what signs the agent in: {error}"))
     }
 
     /// What confines the commands in a checkout or a workspace; none without a sandbox.
@@ -87,18 +154,16 @@ impl Confiner<'_> {
     ) -> Result<Option<Confinement>, String> {
         let settings = &self.resolved.sandbox;
         let Some(machine) = demanded(settings, self.program)? else { return Ok(None) };
-        let wrapper = |network| {
-            let room = self.room(homes, directory.to_owned(), environment.clone(), network)?;
-            Ok::<_, String>(machine.wrapper(&room))
-        };
+        let room = |network| self.room(homes, directory.to_owned(), environment.clone(), network);
+        let (setup, checks) = (room(settings.setup_network)?, room(settings.checks_network)?);
         Ok(Some(Confinement {
             sandbox: machine.sandbox(),
-            setup: wrapper(settings.setup_network)?,
-            checks: wrapper(settings.checks_network)?,
+            setup: wrapper(&machine, &setup)?,
+            checks: wrapper(&machine, &checks)?,
             checks_network: settings.checks_network,
             own: match homes {
                 Homes::Agents => None,
-                Homes::Checks | Homes::Base => Some(self.place(homes)),
+                Homes::Checks | Homes::Base => Some(checks),
             },
         }))
     }
@@ -115,23 +180,46 @@ impl Confiner<'_> {
         let private = Private::make(&place)
             .map_err(|error: io::Error| format!("cannot make {}: {error}", place.display()))?;
         let settings = &self.resolved.sandbox;
-        let mut read = vec![PathBuf::from(&self.goal.workspace.repository), self.home.history(self.goal.id)];
-        read.extend(self.repository.iter().flat_map(|repository| repository.lends()));
         let expanded = |paths: &[PathBuf]| -> Vec<PathBuf> {
-            paths.iter().map(|path| below_home(path, environment.get("HOME"))).collect()
+            paths.iter().filter_map(|path| expanded(path, &self.resolved.environment)).collect()
         };
-        read.extend(expanded(&settings.read));
+        let users = PathBuf::from(&self.goal.workspace.repository);
+        let lent = self.repository.map(Repository::lends).unwrap_or_default();
+        let mut read = vec![self.home.history(self.goal.id)];
         let mut write = vec![directory.clone()];
-        if self.goal.workspace.mode.is_in_place() && matches!(homes, Homes::Agents) {
-            write.extend(self.repository.iter().flat_map(|repository| repository.lends()));
-        }
-        write.extend(expanded(&settings.write));
         let mut hide = expanded(&settings.hide);
         hide.push(self.home.hidden().to_owned());
-        Ok(Room { private, directory, environment, read, write, hide, network })
+        if !self.goal.workspace.mode.is_in_place() {
+            // Its objects are needed, and nothing else in it.
+            hide.push(users);
+            hide.extend(lent.iter().map(|path| path.join("config")).filter(|config| config.is_file()));
+            read.extend(lent);
+        } else if matches!(homes, Homes::Agents) {
+            write.extend(lent);
+        } else {
+            read.extend(lent);
+        }
+        read.extend(expanded(&settings.read));
+        write.extend(expanded(&settings.write));
+        let filled = Some(self.home.filled_caches(self.goal.place()));
+        let (own, signals) = (Vec::new(), Signals::AreForTheProgram);
+        let users_home = self.resolved.environment.get("HOME").map(PathBuf::from);
+        Ok(Room {
+            private,
+            directory,
+            environment,
+            users_home,
+            own,
+            filled,
+            read,
+            write,
+            hide,
+            network,
+            signals,
+        })
     }
 
-    fn place(&self, homes: Homes) -> PathBuf {
+    pub(crate) fn place(&self, homes: Homes) -> PathBuf {
         let goal = self.goal.id;
         match homes {
             Homes::Agents => self.home.agents_home(self.goal.place()),
@@ -141,10 +229,70 @@ impl Confiner<'_> {
     }
 }
 
-/// A path as the settings have it, where `~` is the user's home.
-pub(crate) fn below_home(path: &Path, home: Option<&String>) -> PathBuf {
-    match (path.strip_prefix("~"), home) {
-        (Ok(inner), Some(home)) => Path::new(home).join(inner),
-        _ => path.to_owned(),
+/// Keeps what setup wrote into the user's caches. Nothing of the goal's agents was in that home before.
+pub(crate) fn keep_caches(confiner: &Confiner<'_>, homes: Homes) -> io::Result<()> {
+    let filled = confiner.home.filled_caches(confiner.goal.place());
+    match std::fs::rename(confiner.place(homes).join(LAYERS), filled) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// What was lent to the agents of a goal, in its private directory.
+const LENT: &str = "lent.json";
+
+/// Gives the user what the agents of a goal have refreshed of what signs them in.
+pub(crate) async fn give_back(home: &Home, goal: &Goal) -> Result<(), String> {
+    let record = home.agents_home(goal.place()).join(LENT);
+    if !record.exists() {
+        return Ok(());
+    }
+    let _lock = credentials_lock(home).await.map_err(|error| error.to_string())?;
+    lending::give_back(&record).map_err(|error| format!("cannot keep a refreshed sign-in: {error}"))
+}
+
+/// No two processes copy credentials at the same time.
+async fn credentials_lock(home: &Home) -> Result<File, EngineError> {
+    lock_for_a_moment(home.credentials_lock(), LOCK_PATIENCE).await
+}
+
+fn wrapper(machine: &Machine, room: &Room) -> Result<Vec<String>, String> {
+    room.prepare(machine.sandbox()).map_err(|error| format!("cannot prepare the sandbox: {error}"))?;
+    Ok(machine.wrapper(room))
+}
+
+/// The files of a command line: the program, and arguments that are files.
+fn files_of(words: &[String], search_path: &str) -> Vec<PathBuf> {
+    let Some((program, arguments)) = words.split_first() else { return Vec::new() };
+    let found = if program.contains('/') {
+        Some(PathBuf::from(program))
+    } else {
+        std::env::split_paths(search_path).map(|folder| folder.join(program)).find(|path| path.is_file())
+    };
+    let named = arguments.iter().map(PathBuf::from).filter(|path| path.is_file());
+    found.into_iter().chain(named).filter(|path| path.is_absolute()).collect()
+}
+
+/// A file with what it needs: what it is a symlink to, and where it is a part of packages of Node.js or of a virtual environment of Python, all of them.
+fn with_packages(file: &Path) -> Vec<PathBuf> {
+    let mut needed = vec![file.to_owned()];
+    if let Ok(real) = file.canonicalize() {
+        let packages = real.ancestors().filter(|above| above.ends_with("node_modules")).last();
+        needed.extend(packages.map(Path::to_owned));
+        needed.push(real);
+    }
+    let environment = file.parent().and_then(Path::parent).filter(|above| above.join("pyvenv.cfg").is_file());
+    needed.extend(environment.map(Path::to_owned));
+    needed
+}
+
+/// A path as the settings have it: `~` is the user's home, and a first part `$NAME` a variable. None if that is not set.
+pub(crate) fn expanded(path: &Path, environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let mut parts = path.components();
+    let first = parts.next()?.as_os_str().to_str()?;
+    let name = if first == "~" { Some("HOME") } else { first.strip_prefix('$') };
+    match name {
+        Some(name) => Some(Path::new(environment.get(name)?).join(parts.as_path())),
+        None => Some(path.to_owned()),
     }
 }

@@ -196,6 +196,8 @@ struct Directories {
     /// Towline's own repositories of goals.
     histories: Vec<(GoalId, PathBuf)>,
     sessions: Vec<PathBuf>,
+    /// Private homes.
+    homes: Vec<(GoalId, PathBuf)>,
 }
 
 impl Directories {
@@ -204,11 +206,16 @@ impl Directories {
         let histories = directories::<String>(&home.workspaces()).into_iter();
         let histories =
             histories.filter_map(|(name, path)| Some((name.strip_suffix(".git")?.parse().ok()?, path)));
+        let homes = named_entries::<String>(&home.homes()).into_iter().filter_map(|(name, path)| {
+            let goal = name.split('.').next()?.parse().ok()?;
+            Some((goal, path))
+        });
         Self {
             logs: named_entries(&home.attempts()),
             checkouts: checkouts::all(home),
             workspaces: named_entries(&home.workspaces()),
             histories: histories.collect(),
+            homes: homes.collect(),
             sessions: sessions.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect(),
         }
     }
@@ -329,7 +336,7 @@ fn reason_to_spare(home: &Home, record: &GoalRecord) -> Option<SpareReason> {
 }
 
 fn orphans(home: &Home, found: &Directories, known: &BTreeSet<GoalId>, findings: &mut Findings) {
-    for (goal, path) in found.logs.iter().chain(&found.checkouts) {
+    for (goal, path) in found.logs.iter().chain(&found.checkouts).chain(&found.homes) {
         if !known.contains(goal) && !is_alive(home, *goal) {
             findings.waste.push(waste(WasteKind::Orphan, path.clone(), Some(*goal)));
         }
@@ -455,6 +462,10 @@ fn clear(
     });
     match left.map_err(SpareReason::failed)?.files {
         Some(_) => Err(SpareReason::UnknownFiles),
-        None => Ok(()),
+        // Conversations of agents are found by the workspace.
+        None => {
+            let homes = home.homes_of(&record.goal, &record.state);
+            homes.iter().try_for_each(|path| home.remove(path)).map_err(SpareReason::failed)
+        }
     }
 }

@@ -177,6 +177,24 @@ impl Home {
         self.homes().join(format!("{goal}{BASE}"))
     }
 
+    /// What setup left in the user's caches before any agent of the goal.
+    pub(crate) fn filled_caches(&self, goal: GoalId) -> PathBuf {
+        self.homes().join(format!("{goal}.caches"))
+    }
+
+    /// The homes that go with the workspace of a goal; none if another goal continues it and has them.
+    pub(crate) fn homes_of(&self, goal: &Goal, state: &GoalState) -> Vec<PathBuf> {
+        match state.continued_by {
+            Some(_) => Vec::new(),
+            None => vec![self.agents_home(goal.place()), self.filled_caches(goal.place())],
+        }
+    }
+
+    /// The file whose lock is the right to copy credentials.
+    pub(crate) fn credentials_lock(&self) -> PathBuf {
+        self.root.join("credentials.lock")
+    }
+
     /// Towline's own repository of a goal, with its base and its candidates.
     pub fn history(&self, goal: GoalId) -> PathBuf {
         self.root.join("workspaces").join(format!("{goal}.git"))

@@ -10,18 +10,21 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use towline_agent::AgentSettings;
 use towline_check::{CheckError, CheckRun, Progress};
-use towline_core::{Commit, Event, Goal, GoalId, Reuse, Verdict};
+use towline_core::{Commit, Event, Goal, GoalId, Reuse, Sandbox, Verdict};
 use towline_process::Priority;
+use towline_sandbox::Signals;
 use towline_store::{GoalRecord, Lease};
 use towline_workspace::{Candidate, Repository};
 
-use crate::confinement::Homes;
+use crate::confinement::{AgentNeeds, Homes, give_back};
 use crate::driver::Driver;
 use crate::engine::{Engine, InHand, LEASE, RESTING, Shared};
 use crate::error::EngineError;
 use crate::feed::Feed;
 use crate::home::Home;
+use crate::place::repository_of;
 use crate::reads::apart;
 use crate::removal::is_alive;
 use crate::runs::{self, Trail};
@@ -179,6 +182,37 @@ impl LeaseGuard {
             std::fs::rename(&from, &to).map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// What starts a session of an agent of the goal for a person: the sandbox that its last attempt had, where its conversations are.
+    /// None if that had none. The error says what to do.
+    pub async fn confine_session(
+        &self,
+        settings: &AgentSettings,
+        argv: &[String],
+        environment: &BTreeMap<String, String>,
+        directory: &Path,
+    ) -> Result<Option<Vec<String>>, String> {
+        let (goal, attempts) = (&self.record.goal, &self.record.state.attempts);
+        let last = attempts.iter().rev().find(|attempt| attempt.started);
+        if last.is_none_or(|last| last.sandbox != Some(Sandbox::Bubblewrap)) {
+            return Ok(None);
+        }
+        let resolved = apart(|| self.shared.resolver.resolve(goal));
+        let resolved = resolved.map_err(|unresolved| unresolved.reason)?;
+        let repository = repository_of(self.home(), goal).map_err(|error| error.to_string())?;
+        let directory = directory.display().to_string();
+        let needs = AgentNeeds {
+            signals: Signals::EndTheSession,
+            ..AgentNeeds::of(settings, &directory, argv, environment)
+        };
+        let confined = self.shared.confiner(goal, &resolved, Some(&repository)).agent(needs).await?;
+        Ok(confined.map(|confined| confined.wrapper))
+    }
+
+    /// Gives the user what a session in the sandbox has refreshed of what signs the agent in.
+    pub async fn end_session(&self) -> Result<(), String> {
+        give_back(self.home(), &self.record.goal).await
     }
 
     /// Holds the goal for as long as this process lives, even while it is suspended and cannot renew a lease.

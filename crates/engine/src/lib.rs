@@ -28,6 +28,7 @@ mod held;
 mod home;
 mod interrupted;
 mod lease_guard;
+mod lending;
 mod live;
 mod neighbours;
 mod news;

@@ -19,7 +19,7 @@ use crate::error::EngineError;
 use crate::home::Home;
 
 /// For how long, and with what pause, the lock is tried. No process holds it for longer than a moment.
-const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 const ADDING_PATIENCE: Duration = Duration::from_secs(60);
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 

@@ -10,7 +10,7 @@ use towline_check::CheckError;
 use towline_core::{Event, Goal, LaunchProblem, WorkspaceBinding};
 use towline_workspace::{Protect, Repository, Stop, Workspace, WorkspaceError, WorkspacePlan};
 
-use crate::confinement::Homes;
+use crate::confinement::{Homes, keep_caches};
 use crate::engine::Shared;
 use crate::home::Home;
 use crate::news::{EventSender, StopLevel};
@@ -135,9 +135,14 @@ async fn set_up(
         return Ok(());
     }
     let (commands, logs) = (&goal.workspace.setup, shared.home.setup_logs(goal.id));
+    let confiner = shared.confiner(goal, &job.resolved, Some(repository));
+    // What an agent has written to is no cache for others.
+    let is_new = !confiner.place(homes).exists();
     let environment = shared.check_environment((goal, &job.resolved), repository, homes, directory)?;
     let supervisor = shared.supervisor_of(goal.id);
-    towline_check::setup(commands, directory, &logs, &supervisor, &environment, stopped(stop.clone())).await
+    towline_check::setup(commands, directory, &logs, &supervisor, &environment, stopped(stop.clone()))
+        .await?;
+    if is_new { keep_caches(&confiner, homes).map_err(CheckError::Private) } else { Ok(()) }
 }
 
 /// What setup changes before any work, by path.

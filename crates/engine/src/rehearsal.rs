@@ -7,10 +7,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use towline_core::SandboxSettings;
-use towline_sandbox::{Machine, Private, Room};
+use towline_sandbox::{Machine, Private, Room, Signals};
 use towline_workspace::Repository;
 
-use crate::confinement::below_home;
+use crate::confinement::expanded;
 
 /// An agent's place that does not exist: its settings and surroundings.
 pub struct Rehearsal<'a> {
@@ -41,9 +41,9 @@ impl Rehearsal<'_> {
 
     fn room(self, private: Private) -> Room {
         let settings = self.settings;
-        let home = self.environment.get("HOME");
-        let expanded =
-            |paths: &[PathBuf]| -> Vec<PathBuf> { paths.iter().map(|path| below_home(path, home)).collect() };
+        let expanded = |paths: &[PathBuf]| -> Vec<PathBuf> {
+            paths.iter().filter_map(|path| expanded(path, &self.environment)).collect()
+        };
         let mut read: Vec<PathBuf> =
             self.repository.iter().flat_map(|repository| repository.lends()).collect();
         read.extend(expanded(&settings.read));
@@ -56,6 +56,10 @@ impl Rehearsal<'_> {
             write: [vec![self.directory.to_owned()], expanded(&settings.write)].concat(),
             hide,
             network: settings.network,
+            users_home: None,
+            own: Vec::new(),
+            filled: None,
+            signals: Signals::AreForTheProgram,
             environment: self.environment,
         }
     }

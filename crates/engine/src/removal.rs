@@ -110,6 +110,7 @@ impl LeaseGuard {
             return Err(error.into());
         }
         let (record, home) = (self.record.clone(), self.home().clone());
+        let homes = home.homes_of(&record.goal, &record.state);
         let cleared = spawn_blocking(move || clear(&home, &record, unmerged)).await;
         let lost = |_| EngineError::DriverLost { goal: self.record.goal.id };
         let removed = match cleared.map_err(lost)? {
@@ -123,7 +124,7 @@ impl LeaseGuard {
         self.forget().await?;
         // Last of all: as long as the goal is stored, an interrupted removal needs its repository to continue.
         if removed.left.files.is_none() {
-            let own = [home.agents_home(goal), home.history(goal)];
+            let own = homes.into_iter().chain([home.history(goal)]).collect::<Vec<_>>();
             let gone = spawn_blocking(move || own.into_iter().try_for_each(|own| remove(&home, own))).await;
             gone.map_err(|_| EngineError::DriverLost { goal })??;
         }
@@ -139,9 +140,9 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
     }
     let mut removed = Removed::default();
     let workspace = home.workspace_of(&record.goal, &record.state);
-    let places = [home.goal_logs(goal), workspace.clone(), home.history(goal), home.agents_home(goal)];
-    let checkouts = checkouts::of_goal(home, goal);
-    let bytes: u64 = places.iter().chain(&checkouts).map(|place| size_of(place)).sum();
+    let places = [home.goal_logs(goal), workspace.clone(), home.history(goal)];
+    let (checkouts, homes) = (checkouts::of_goal(home, goal), home.homes_of(&record.goal, &record.state));
+    let bytes: u64 = places.iter().chain(&checkouts).chain(&homes).map(|place| size_of(place)).sum();
     let remains = remains(home, record);
     let repository = repository_of(home, &record.goal).and_then(|repository| {
         repository.must_hold(&remains.base, remains.candidate.as_ref())?;

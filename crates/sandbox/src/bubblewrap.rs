@@ -5,11 +5,16 @@ use std::path::{Path, PathBuf};
 
 use towline_core::Network;
 
+use crate::calls;
 use crate::inside::{HIDE, LAYER, PROGRAM, SUBCOMMAND};
-use crate::room::{OURS, Room, Rule};
+use crate::room::{OURS, Room, Rule, Signals};
 
-/// bubblewrap must outlive the signals that end a run: it ends when the program does, and reports how.
-const PATIENT: &str = "trap '' INT TERM HUP QUIT; exec \"$@\"";
+/// bubblewrap must outlive the signals that end a run: it ends when the program does, and reports how. It reads the filter of system
+/// calls from a descriptor.
+const PATIENT: &str = "trap '' INT TERM HUP QUIT; exec 9<\"$1\"; shift; exec \"$@\"";
+/// The same at a person's terminal: an interrupt is for the program, and what ends the session ends the sandbox.
+const AT_TERMINAL: &str = "trap '' INT QUIT; exec 9<\"$1\"; shift; exec \"$@\"";
+const FILTER: &str = "9";
 
 /// How a sandbox is made.
 #[derive(Debug, Clone, Copy)]
@@ -25,8 +30,16 @@ pub(crate) struct Tools<'a> {
 /// What is started in place of the program: its command line follows.
 pub(crate) fn wrapper(tools: Tools<'_>, room: &Room) -> Vec<String> {
     let mut outside = Words::default();
-    outside.add(["/bin/sh", "-c", PATIENT, "sh"]);
+    let start = match room.signals {
+        Signals::AreForTheProgram => PATIENT,
+        Signals::EndTheSession => AT_TERMINAL,
+    };
+    outside.add(["/bin/sh", "-c", start, "sh"]);
+    outside.path(&room.private.filter());
     outside.path(tools.bubblewrap);
+    if !calls::filter().is_empty() {
+        outside.add(["--seccomp", FILTER]);
+    }
     outside.add([
         "--unshare-user",
         "--unshare-pid",
@@ -64,6 +77,10 @@ fn add_rules(room: &Room, tools: Tools<'_>, outside: &mut Words, inside: &mut Wo
             Rule::Layered(from) if tools.can_layer => {
                 layers.insert(path.clone(), from.clone());
             }
+            // Without layers the program has a directory of its own.
+            Rule::Layered(from) if *from == room.private.empty() => {}
+            // The layer has the same.
+            Rule::Read(_) if is_below(path, &layers) => {}
             Rule::Read(from) | Rule::Layered(from) => outside.bind("--ro-bind", from, path),
             Rule::Write(from) if from.starts_with("/dev") => outside.bind("--dev-bind", from, path),
             Rule::Write(from) => outside.bind("--bind", from, path),
@@ -86,6 +103,10 @@ fn add_rules(room: &Room, tools: Tools<'_>, outside: &mut Words, inside: &mut Wo
     for (number, (place, from)) in layers.iter().enumerate() {
         let number = number_of(place, number);
         outside.bind("--ro-bind", from, &Path::new(OURS).join("caches").join(&number));
+        let filled = room.filled.as_ref().map(|filled| filled.join(&number).join("upper"));
+        if let Some(filled) = filled.filter(|filled| filled.is_dir()) {
+            outside.bind("--ro-bind", &filled, &Path::new(OURS).join("filled").join(&number));
+        }
         of_layers.add([LAYER, &number]);
         of_layers.path(place);
     }

@@ -11,8 +11,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use ::landlock::{Ruleset, RulesetAttr, Scope};
 use rustix::mount::{MountFlags, mount, mount_bind};
 use rustix::thread::{CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::landlock::{self, LANDLOCK};
 use crate::room::OURS;
@@ -56,9 +59,10 @@ fn prepare(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Command>
     for file in &orders.hidden {
         mount_bind("/dev/null", file).map_err(|error| about(file)(error.into()))?;
     }
+    close_abstract_sockets();
     give_up_rights()?;
     // A signal that is handled is back to its default after the start of another program; one that is ignored is not.
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
     program(&orders.program)
@@ -104,14 +108,36 @@ fn layer(number: &str, place: &Path) -> io::Result<()> {
     std::fs::create_dir_all(&upper)?;
     std::fs::create_dir_all(&work)?;
     std::fs::create_dir_all(place)?;
-    let options = format!(
-        "userxattr,lowerdir={OURS}/caches/{number},upperdir={},workdir={}\0",
-        upper.display(),
-        work.display()
-    );
+    let cache = Path::new(OURS).join("caches").join(number);
+    let filled = Path::new(OURS).join("filled").join(number);
+    let lower = if filled.is_dir() {
+        format!("{}:{}", filled.display(), cache.display())
+    } else {
+        cache.display().to_string()
+    };
+    let options =
+        format!("userxattr,lowerdir={lower},upperdir={},workdir={}\0", upper.display(), work.display());
     let options =
         std::ffi::CStr::from_bytes_with_nul(options.as_bytes()).map_err(|_| bad("a name with a zero"))?;
-    Ok(mount("overlay", place, "overlay", MountFlags::NOSUID | MountFlags::NODEV, options)?)
+    let layered = mount("overlay", place, "overlay", MountFlags::NOSUID | MountFlags::NODEV, options);
+    // Not every file system can hold what is written. Then the cache can only be read.
+    let is_empty = || cache.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+    match layered {
+        Err(_) if is_empty() && !filled.is_dir() => Ok(()),
+        Err(_) => Ok(mount_bind(&cache, place)?),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Sockets without a file belong to the network, which the program may share. The kernel can keep it from those of others since
+/// version 6.12; older ones do nothing here.
+fn close_abstract_sockets() {
+    let closed = Ruleset::default()
+        .scope(Scope::AbstractUnixSocket)
+        .and_then(|rules| rules.create())
+        .and_then(|rules| rules.restrict_self());
+    // What a machine keeps out is found out by trying.
+    let _ = closed;
 }
 
 /// What is left are the rights of the user. bubblewrap has made sure that no program gives more.

@@ -129,6 +129,8 @@ pub(crate) fn wrapper(towline: &Path, room: &Room) -> Vec<String> {
     let mut links = Vec::new();
     for (path, rule) in &rules {
         let (how, from) = match rule {
+            // The program has a directory of its own there.
+            Rule::Layered(from) if *from == room.private.empty() => continue,
             Rule::Hidden => (HIDE, path),
             Rule::Read(from) | Rule::Layered(from) => (READ, from),
             Rule::Write(from) => (WRITE, from),
@@ -417,6 +419,10 @@ mod tests {
             write: vec![tree.at("home/project")],
             hide: Vec::new(),
             network: Network::Open,
+            users_home: None,
+            own: Vec::new(),
+            filled: None,
+            signals: crate::room::Signals::AreForTheProgram,
         };
         let set = super::environment(&room, &room.rules());
         let [home, temporary] = [private.home(), private.temporary()];

@@ -6,15 +6,20 @@
 //! outside. Nothing here knows goals or agents.
 
 mod bubblewrap;
+mod calls;
 mod inside;
 mod landlock;
 mod machine;
 mod obstacle;
+mod private;
 mod room;
+#[cfg(test)]
+mod tests;
 mod tools;
 
 pub use self::landlock::Gap;
 pub use inside::{SUBCOMMAND, enter};
 pub use machine::{Machine, Places};
 pub use obstacle::{Hindrance, NoSandbox, Obstacle};
-pub use room::{Private, Room};
+pub use private::{LAYERS, Private};
+pub use room::{PrivatePath, Room, Signals};

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use towline_core::Network;
+use towline_core::{Network, Sandbox};
 
+use crate::private::Private;
 use crate::tools;
 
 /// What a program is allowed to see, to change and to reach. Everything that no rule names can be read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
     /// What takes the place of the user's home and of the directories for temporary files.
     pub private: Private,
@@ -17,6 +18,12 @@ pub struct Room {
     pub directory: PathBuf,
     /// The program's environment: where its home is, and where tools look for their files.
     pub environment: BTreeMap<String, String>,
+    /// The user's home, which is not always the one in the environment.
+    pub users_home: Option<PathBuf>,
+    /// Directories in whose place the program has some of its own.
+    pub own: Vec<PathBuf>,
+    /// What setup left in the user's caches, before any agent: it lies between them and what the program writes.
+    pub filled: Option<PathBuf>,
     /// Paths that can be read although they are in a hidden place. What is missing is left out.
     pub read: Vec<PathBuf>,
     /// Paths that can be changed. What is missing is left out.
@@ -24,38 +31,16 @@ pub struct Room {
     /// Paths that cannot be seen.
     pub hide: Vec<PathBuf>,
     pub network: Network,
+    pub signals: Signals,
 }
 
-/// Directories of a goal or a verdict alone, below one directory that nobody else can enter.
-#[derive(Debug, Clone)]
-pub struct Private {
-    root: PathBuf,
-}
-
-impl Private {
-    /// Makes what is missing of it.
-    pub fn make(root: &Path) -> io::Result<Self> {
-        towline_files::create_private_dir(root)?;
-        for inner in ["home", "tmp", "layers"] {
-            towline_files::create_dir_below(root, Path::new(inner))?;
-        }
-        Ok(Self { root: root.canonicalize()? })
-    }
-
-    /// Takes the place of the user's home.
-    pub fn home(&self) -> PathBuf {
-        self.root.join("home")
-    }
-
-    /// Takes the place of `/tmp`.
-    pub(crate) fn temporary(&self) -> PathBuf {
-        self.root.join("tmp")
-    }
-
-    /// What the program changes in the user's caches.
-    pub(crate) fn layers(&self) -> PathBuf {
-        self.root.join("layers")
-    }
+/// What ends the sandbox besides the end of its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signals {
+    /// Nothing but a kill: its supervisor sends signals to the program itself.
+    AreForTheProgram,
+    /// What ends a session at a terminal.
+    EndTheSession,
 }
 
 /// What a path is to the program. Of two rules for paths one below the other, the one for the longer path counts there.
@@ -80,6 +65,10 @@ const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 /// The homes of users, and sockets of what runs on the machine.
 const HIDDEN: [&str; 3] = ["/home", "/root", "/run"];
 
+/// Variables that name directories of the user's outside the home.
+const DIRECTORIES: [&str; 5] =
+    ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"];
+
 impl Room {
     /// The user's home, if it is a place of its own.
     pub(crate) fn home(&self) -> Option<PathBuf> {
@@ -90,41 +79,137 @@ impl Room {
     /// What holds for which path.
     pub(crate) fn rules(&self) -> BTreeMap<PathBuf, Rule> {
         let mut rules = BTreeMap::new();
-        let mut set = |path: &Path, rule: Rule| {
-            rules.insert(path.to_owned(), rule);
-        };
-        for place in HIDDEN.map(Path::new) {
-            set(place, Rule::Hidden);
+        for place in HIDDEN.iter().map(Path::new).chain(self.users_home.as_deref()) {
+            rules.insert(place.canonicalize().unwrap_or_else(|_| place.to_owned()), Rule::Hidden);
         }
-        let own = self.environment.get("TMPDIR").map(PathBuf::from).filter(|path| path.is_absolute());
-        for place in TEMPORARY.map(PathBuf::from).into_iter().chain(own) {
-            set(&place, Rule::Write(self.private.temporary()));
-        }
-        if let Some(home) = self.home() {
-            set(&home, Rule::Write(self.private.home()));
-        }
-        for (path, rule) in tools::rules(&self.environment, self.home().as_deref()) {
-            set(&path, rule);
+        self.add_own(&mut rules);
+        for (path, rule) in tools::rules(&self.environment, self.home().as_deref(), &self.private.empty()) {
+            rules.insert(self.settled(&path), rule);
         }
         // The resolver's files are often below `/run`.
         for file in ["/etc/resolv.conf", "/etc/hosts"].map(Path::new) {
             if let Ok(real) = file.canonicalize() {
-                set(&real, Rule::Read(real.clone()));
+                rules.insert(real.clone(), Rule::Read(real));
             }
         }
         for path in &self.hide {
-            set(path, Rule::Hidden);
+            let path = self.settled(path);
+            let is_of_tools = |rule: &Rule| matches!(rule, Rule::Read(_) | Rule::Layered(_));
+            rules.retain(|place, rule| !(place.starts_with(&path) && is_of_tools(rule)));
+            // What is hidden has its own directory in its place already.
+            if !matches!(rules.get(&path), Some(Rule::Write(_))) {
+                rules.insert(path, Rule::Hidden);
+            }
         }
-        for path in &self.read {
-            set(path, Rule::Read(path.clone()));
+        for path in self.read.iter().filter(|path| !self.may_be_planted(path)) {
+            rules.insert(self.settled(path), Rule::Read(path.clone()));
         }
-        for path in &self.write {
-            set(path, Rule::Write(path.clone()));
+        for path in self.write.iter().filter(|path| !self.may_be_planted(path)) {
+            rules.insert(self.settled(path), Rule::Write(path.clone()));
         }
         rules.retain(|path, rule| match rule {
             Rule::Hidden => path.symlink_metadata().is_ok_and(|found| !found.is_symlink()),
+            // A checkout is made later.
+            Rule::Write(from) if *from == self.directory => true,
             Rule::Read(from) | Rule::Write(from) | Rule::Layered(from) => from.exists(),
         });
         rules
     }
+
+    /// Whether a symlink leads there that a program may have made: it would open what is behind it.
+    fn may_be_planted(&self, path: &Path) -> bool {
+        let inner = |above: &PathBuf| Some((above.clone(), path.strip_prefix(above).ok()?));
+        let mut inside = self.write.iter().filter(|above| *above != path).filter_map(inner);
+        let is_symlink = || path.symlink_metadata().is_ok_and(|found| found.is_symlink());
+        let leads = |(above, inner): (PathBuf, &Path)| {
+            let parent = inner.parent().unwrap_or(Path::new(""));
+            towline_files::must_lead_through_directories(&above, parent).is_err() || is_symlink()
+        };
+        inside.any(leads)
+    }
+
+    /// Makes what has to be there before the program is started.
+    pub fn prepare(&self, sandbox: Sandbox) -> io::Result<()> {
+        let rules = self.rules();
+        match sandbox {
+            Sandbox::Bubblewrap => self.private.make_mount_points(&rules),
+            // It mounts nothing.
+            Sandbox::Landlock => Ok(()),
+        }
+    }
+
+    /// What takes the place of the user's directories.
+    fn add_own(&self, rules: &mut BTreeMap<PathBuf, Rule>) {
+        let home = self.home();
+        let named = |name: &&str| self.environment.get(*name).map(PathBuf::from);
+        if let Some(home) = &home {
+            if let Ok(real) = home.canonicalize() {
+                rules.insert(real, Rule::Hidden);
+            }
+            rules.insert(self.settled(home), Rule::Write(self.private.home()));
+        }
+        let temporary = TEMPORARY.iter().filter_map(|place| Path::new(place).canonicalize().ok());
+        for place in temporary.chain(named(&"TMPDIR").filter(|place| is_place(place))) {
+            if can_be_made(&place, rules) {
+                rules.insert(place, Rule::Write(self.private.temporary()));
+            }
+        }
+        let is_beside_home = |place: &PathBuf| {
+            home.as_ref().is_none_or(|home| !place.starts_with(home) && !home.starts_with(place))
+        };
+        let named = DIRECTORIES.iter().filter_map(named).chain(self.own.iter().cloned());
+        for place in named.filter(|place| is_place(place) && is_beside_home(place)) {
+            if can_be_made(&place, rules)
+                && let Ok(own) = self.private.own(&place)
+            {
+                rules.insert(place, Rule::Write(own));
+            }
+        }
+    }
+
+    /// Where a rule for this path is put: the same place, reached without a symlink. What is in the home stays there, because the
+    /// program has another home, without the user's symlinks.
+    fn settled(&self, path: &Path) -> PathBuf {
+        let real = |path: &Path| {
+            let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+            parent.zip(path.file_name()).map_or_else(|| path.to_owned(), |(parent, name)| parent.join(name))
+        };
+        let home = self.home();
+        match home.as_ref().and_then(|home| Some((home, path.strip_prefix(home).ok()?))) {
+            Some((home, inner)) if inner.as_os_str().is_empty() => real(home),
+            Some((home, inner)) => real(home).join(inner),
+            None => real(path),
+        }
+    }
+
+    /// Where a file that the program finds at this path is outside its sandbox, if it is one of its own.
+    pub fn outside(&self, path: &Path) -> Option<PrivatePath> {
+        let rules = self.rules();
+        let path = self.settled(path);
+        let (place, rule) = path.ancestors().find_map(|above| rules.get_key_value(above))?;
+        match rule {
+            Rule::Write(from) if self.private.has(from) => {
+                Some(PrivatePath { root: from.clone(), inner: path.strip_prefix(place).ok()?.to_owned() })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A file in a private directory. What is on the way there was made by programs in the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrivatePath {
+    pub root: PathBuf,
+    pub inner: PathBuf,
+}
+
+/// Whether this can be a directory of its own.
+fn is_place(path: &Path) -> bool {
+    path.is_absolute() && path.parent().is_some()
+}
+
+/// Whether there can be a mount point: it is there, or in a place that is the program's own.
+fn can_be_made(place: &Path, rules: &BTreeMap<PathBuf, Rule>) -> bool {
+    let above = place.ancestors().find_map(|above| rules.get(above));
+    place.is_dir() || matches!(above, Some(Rule::Hidden | Rule::Write(_)))
 }

@@ -67,8 +67,12 @@ const PROGRAM_VARIABLES: &[&str] =
 /// What a directory of programs has beside it.
 const BESIDE_PROGRAMS: &[&str] = &["lib", "libexec"];
 
-/// The rules for the tools of a user with this environment and this home.
-pub(crate) fn rules(environment: &BTreeMap<String, String>, home: Option<&Path>) -> Vec<(PathBuf, Rule)> {
+/// The rules for the tools of a user with this environment and this home. A cache that the user does not have is one over `empty`.
+pub(crate) fn rules(
+    environment: &BTreeMap<String, String>,
+    home: Option<&Path>,
+    empty: &Path,
+) -> Vec<(PathBuf, Rule)> {
     let mut rules = Vec::new();
     let named = |variable: &str| absolute(environment.get(variable)?);
     let mut read = |path: PathBuf| {
@@ -84,6 +88,12 @@ pub(crate) fn rules(environment: &BTreeMap<String, String>, home: Option<&Path>)
         if !is_hidden(&folder, home) {
             continue;
         }
+        // A program there looks for the real one beside it.
+        if folder.ends_with("shims")
+            && let Some(manager) = folder.parent()
+        {
+            read(manager.to_owned());
+        }
         if folder.ends_with("bin")
             && let Some(beside) = folder.parent().filter(|parent| Some(*parent) != home)
         {
@@ -94,7 +104,12 @@ pub(crate) fn rules(environment: &BTreeMap<String, String>, home: Option<&Path>)
     for (inner, variable) in CACHES {
         let elsewhere = variable.and_then(named);
         let Some(cache) = elsewhere.or_else(|| home.map(|home| home.join(inner))) else { continue };
-        let Ok(real) = cache.canonicalize() else { continue };
+        let Ok(real) = cache.canonicalize() else {
+            if home.is_some_and(|home| cache.starts_with(home)) {
+                rules.push((cache, Rule::Layered(empty.to_owned())));
+            }
+            continue;
+        };
         for secret in SECRETS.iter().map(|name| cache.join(name)).filter(|secret| secret.is_file()) {
             rules.push((secret, Rule::Hidden));
         }

@@ -123,9 +123,9 @@ impl Repository {
         if is_same { Ok(found) } else { Err(WorkspaceError::NotARepository { path: root.to_path_buf() }) }
     }
 
-    /// The directories that git in a clone of it reads: its own, and those with objects that it borrows.
+    /// The directories that git in a clone of it reads: its git directories, and those with objects that it borrows.
     pub fn lends(&self) -> Vec<PathBuf> {
-        let mut lends = vec![self.root.clone(), self.git_dir.clone(), self.common_dir.clone()];
+        let mut lends = vec![self.git_dir.clone(), self.common_dir.clone()];
         lends.extend(self.borrowed.iter().cloned());
         let alternates = alternates_of(&self.common_dir.join("objects")).ok().flatten().unwrap_or_default();
         let alternates = String::from_utf8_lossy(&alternates);

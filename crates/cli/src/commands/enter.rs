@@ -17,10 +17,13 @@ pub(crate) async fn run(context: &Context, args: OneGoal) -> Result<(), Error> {
     let id = goal.short();
     let planned = session_command(context, &found.record)?;
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
-        return Err(Error::usage("`towline enter` needs a terminal").hint(format!(
-            "pause the goal (towline pause {id}), then type in a terminal: {}",
-            typed(&planned)
-        )));
+        let hint = if planned.is_confined {
+            format!("run `towline enter {id}` in a terminal: the session is in a sandbox")
+        } else {
+            let typed = typed(&planned);
+            format!("pause the goal (towline pause {id}), then type in a terminal: {typed}")
+        };
+        return Err(Error::usage("`towline enter` needs a terminal").hint(hint));
     }
     let visit = enter(context, found).await?;
     let SessionCommand { agent, directory, without_mcp, .. } = &visit.command;

@@ -9,7 +9,7 @@ use towline_core::{End, Event, Exit, LaunchProblem, Sandbox, Work};
 use towline_process::{Priority, spawn};
 
 use super::AttemptJob;
-use crate::confinement::AgentNeeds;
+use crate::confinement::{AgentNeeds, Confined};
 use crate::engine::Shared;
 use crate::news::EventSender;
 use crate::opening::Opening;
@@ -60,9 +60,9 @@ pub(super) async fn start(
     }
     opening.keep(dir).map_err(|error| other(format!("cannot write to {}: {error}", dir.display())))?;
     let plan = agent(settings.kind).plan(settings, context);
-    let confined = confine(shared, job, opening, &plan, dir)?;
+    let confined = confine(shared, job, opening, &plan, dir).await?;
     let (sandbox, wrapper) =
-        confined.map_or((None, Vec::new()), |(sandbox, wrapper)| (Some(sandbox), wrapper));
+        confined.map_or((None, Vec::new()), |confined| (Some(confined.sandbox), confined.wrapper));
     let launch = towline_process::Launch {
         argv: plan.argv,
         sandbox: wrapper,
@@ -87,22 +87,18 @@ fn other(message: String) -> LaunchProblem {
 }
 
 /// What starts the agent in a sandbox that has what it needs; none without one.
-fn confine(
+async fn confine(
     shared: &Shared,
     job: &AttemptJob,
     opening: &Opening,
     plan: &LaunchPlan,
     dir: &Path,
-) -> Result<Option<(Sandbox, Vec<String>)>, LaunchProblem> {
+) -> Result<Option<Confined>, LaunchProblem> {
     let repository = repository_of(&shared.home, &job.goal).map_err(|error| other(error.to_string()))?;
-    let named = plan.argv.iter().map(PathBuf::from).filter(|path| path.is_absolute() && path.is_file());
-    let needs = AgentNeeds {
-        directory: PathBuf::from(&opening.directory),
-        environment: plan.env.clone(),
-        read: named.chain([PathBuf::from(&opening.prompt_file)]).collect(),
-        write: vec![question_file::place(dir)],
-    };
-    shared.confiner(&job.goal, &job.resolved, Some(&repository)).agent(needs).map_err(other)
+    let mut needs = AgentNeeds::of(&opening.settings, &opening.directory, &plan.argv, &plan.env);
+    needs.read.push(PathBuf::from(&opening.prompt_file));
+    needs.write.push(question_file::place(dir));
+    shared.confiner(&job.goal, &job.resolved, Some(&repository)).agent(needs).await.map_err(other)
 }
 
 /// Reports that the agent of an attempt cannot be started. What was started before, under other settings, must not live

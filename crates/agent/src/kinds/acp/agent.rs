@@ -1,6 +1,6 @@
 //! ACP agents as a kind of agent. Most settings go over the protocol; the rest is here, for each known program.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use towline_core::{PriceList, SessionId};
@@ -10,6 +10,7 @@ use super::preset::Preset;
 use super::protocol::AcpProtocol;
 use crate::abilities::{self, Abilities, Ability};
 use crate::environment::{Environment, Extra, environment};
+use crate::own_files::{OwnFiles, named_or_below_home, path_in};
 use crate::protocol::{Agent, EXIT_PATIENCE, LaunchContext, Protocol, Resuming};
 use crate::settings::AgentSettings;
 use crate::sign_in::{SignIn, SignInClue};
@@ -128,6 +129,14 @@ impl Agent for Acp {
         };
         let variables = variables.iter().map(|name| SignInClue::Variable((*name).into()));
         SignIn::ShownBy(variables.chain(below_home(file)).collect())
+    }
+
+    fn own_files(&self, settings: &AgentSettings, environment: &Environment) -> Vec<OwnFiles> {
+        match Preset::of(settings) {
+            Preset::Gemini => gemini_files(environment),
+            Preset::Opencode => opencode_files(environment),
+            Preset::Builtin | Preset::Plain => Vec::new(),
+        }
     }
 
     fn environment(&self, settings: &AgentSettings, inherited: &Environment) -> Environment {
@@ -280,6 +289,49 @@ fn extra(preset: Preset) -> Extra {
         Preset::Builtin => Extra { names: vec!["TOWLINE_HOME"], ..Extra::default() },
         Preset::Plain => Extra::default(),
     }
+}
+
+fn gemini_files(environment: &Environment) -> Vec<OwnFiles> {
+    let home = path_in(environment, "GEMINI_CLI_HOME").or_else(|| path_in(environment, "HOME"));
+    let files = |home: PathBuf| OwnFiles {
+        credentials: &["oauth_creds.json"],
+        settings: &["GEMINI.md", ".env", "commands", "extensions", "policies", "settings.json", "skills"],
+        notes: &["google_accounts.json", "installation_id", "trustedFolders.json"],
+        ..OwnFiles::at(home.join(".gemini"))
+    };
+    home.into_iter().map(files).collect()
+}
+
+fn opencode_files(environment: &Environment) -> Vec<OwnFiles> {
+    let data = named_or_below_home(environment, "XDG_DATA_HOME", ".local/share");
+    let data = data.map(|data| OwnFiles {
+        credentials: &["auth.json", "mcp-auth.json"],
+        ..OwnFiles::at(data.join("opencode"))
+    });
+    let configuration = named_or_below_home(environment, "XDG_CONFIG_HOME", ".config");
+    let configuration = configuration.map(|configuration| OwnFiles {
+        settings: &[
+            "AGENTS.md",
+            "agent",
+            "agents",
+            "command",
+            "commands",
+            "mode",
+            "modes",
+            "opencode.json",
+            "opencode.jsonc",
+            "config.json",
+            "plugin",
+            "plugins",
+            "skill",
+            "skills",
+            "themes",
+            "tool",
+            "tools",
+        ],
+        ..OwnFiles::at(configuration.join("opencode"))
+    });
+    data.into_iter().chain(configuration).collect()
 }
 
 fn priced(settings: &AgentSettings) -> Ability {

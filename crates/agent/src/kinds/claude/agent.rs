@@ -12,6 +12,7 @@ use super::sign_in;
 use crate::abilities::{self, Abilities, Ability};
 use crate::environment::{Environment, Extra, environment};
 use crate::mcp::McpServer;
+use crate::own_files::OwnFiles;
 use crate::permission::presets::{EDITING, READING};
 use crate::protocol::{Agent, LaunchContext, Protocol};
 use crate::settings::{AgentSettings, Permission};
@@ -121,6 +122,10 @@ impl Agent for Claude {
 
     fn sign_in(&self, _settings: &AgentSettings, environment: &Environment) -> SignIn {
         SignIn::ShownBy(sign_in::clues(environment))
+    }
+
+    fn own_files(&self, _settings: &AgentSettings, environment: &Environment) -> Vec<OwnFiles> {
+        sign_in::own_files(environment)
     }
 
     fn environment(&self, settings: &AgentSettings, inherited: &Environment) -> Environment {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::agent::{CLOUDS, is_on};
 use crate::environment::Environment;
+use crate::own_files::{OwnFiles, path_in};
 use crate::sign_in::SignInClue;
 
 /// Variables that are credentials.
@@ -25,6 +26,39 @@ pub(super) fn clues(environment: &Environment) -> Vec<SignInClue> {
         ]
     });
     variables.chain(files).collect()
+}
+
+/// Where it keeps its files, and what it needs of them. One file is beside the directory, unless a variable names the directory.
+pub(super) fn own_files(environment: &Environment) -> Vec<OwnFiles> {
+    const NOTES: &[&str] = &[".claude.json"];
+    let Some(directory) = settings_folder(environment).filter(|folder| folder.is_absolute()) else {
+        return Vec::new();
+    };
+    let files = |notes| OwnFiles {
+        credentials: &[".credentials.json"],
+        settings: &[
+            "CLAUDE.md",
+            "agents",
+            "commands",
+            "hooks",
+            "keybindings.json",
+            "local",
+            "output-styles",
+            "plugins",
+            "rules",
+            "settings.json",
+            "settings.local.json",
+            "skills",
+            "workflows",
+        ],
+        notes,
+        ..OwnFiles::at(directory)
+    };
+    let is_named = environment.get("CLAUDE_CONFIG_DIR").is_some_and(|folder| !folder.is_empty());
+    match path_in(environment, "HOME").filter(|_| !is_named) {
+        Some(home) => vec![files(&[]), OwnFiles { notes: NOTES, ..OwnFiles::at(home) }],
+        None => vec![files(NOTES)],
+    }
 }
 
 fn settings_folder(environment: &Environment) -> Option<PathBuf> {

@@ -1,13 +1,12 @@
 //! Codex as a kind of agent.
 
-use std::path::PathBuf;
-
 use towline_core::SessionId;
 
 use super::plan::{approval_policy, sandbox};
 use super::protocol::CodexProtocol;
 use crate::abilities::{self, Abilities, Ability};
 use crate::environment::{Environment, Extra, environment};
+use crate::own_files::{OwnFiles, named_or_below_home};
 use crate::protocol::{Agent, LaunchContext, Protocol};
 use crate::settings::AgentSettings;
 use crate::sign_in::{SignIn, SignInClue};
@@ -67,11 +66,30 @@ impl Agent for Codex {
     }
 
     fn sign_in(&self, _settings: &AgentSettings, environment: &Environment) -> SignIn {
-        let home = environment.get("CODEX_HOME").cloned();
-        let home = home.or_else(|| environment.get("HOME").map(|home| format!("{home}/.codex")));
-        let file = home.map(|home| SignInClue::File(PathBuf::from(home).join("auth.json")));
+        let home = named_or_below_home(environment, "CODEX_HOME", ".codex");
+        let file = home.map(|home| SignInClue::File(home.join("auth.json")));
         let key = SignInClue::Variable("OPENAI_API_KEY".into());
         SignIn::ShownBy(file.into_iter().chain([key]).collect())
+    }
+
+    fn own_files(&self, _settings: &AgentSettings, environment: &Environment) -> Vec<OwnFiles> {
+        let directory = named_or_below_home(environment, "CODEX_HOME", ".codex");
+        let files = |directory| OwnFiles {
+            credentials: &["auth.json"],
+            settings: &[
+                "AGENTS.md",
+                "AGENTS.override.md",
+                "agents",
+                "config.toml",
+                "hooks",
+                "hooks.json",
+                "prompts",
+                "rules",
+                "skills",
+            ],
+            ..OwnFiles::at(directory)
+        };
+        directory.into_iter().map(files).collect()
     }
 
     fn environment(&self, settings: &AgentSettings, inherited: &Environment) -> Environment {

@@ -6,6 +6,7 @@ use super::protocol::GeminiProtocol;
 use crate::abilities::{self, Abilities, Ability};
 use crate::environment::Environment;
 use crate::kinds::acp::Acp;
+use crate::own_files::OwnFiles;
 use crate::protocol::{Agent, LaunchContext, Protocol, RefusedSettings, Restriction, Stdio};
 use crate::settings::{AgentSettings, Permission};
 use crate::sign_in::SignIn;
@@ -77,6 +78,10 @@ impl Agent for Gemini {
 
     fn sign_in(&self, settings: &AgentSettings, environment: &Environment) -> SignIn {
         Acp::Any.sign_in(settings, environment)
+    }
+
+    fn own_files(&self, settings: &AgentSettings, environment: &Environment) -> Vec<OwnFiles> {
+        Acp::Any.own_files(settings, environment)
     }
 
     fn environment(&self, settings: &AgentSettings, inherited: &Environment) -> Environment {

@@ -1,0 +1,128 @@
+//! What the rules of a room are, and the mount points that they need.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use towline_core::Network;
+
+use crate::private::Private;
+use crate::room::{PrivatePath, Room, Rule, Signals};
+
+/// A user with a home that is no temporary directory, and a room in it.
+struct Scene {
+    dir: tempfile::TempDir,
+    room: Room,
+}
+
+impl Scene {
+    fn new() -> Self {
+        // Below the target folder, because rooms have another directory for temporary files.
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+        fs::create_dir_all(&here).expect("a target folder");
+        let dir = tempfile::tempdir_in(here.canonicalize().expect("there")).expect("a scratch directory");
+        for made in ["home/.npm", "home/.cargo", "home/.nvm", "data", "work", "repository/.git", "private"] {
+            fs::create_dir_all(dir.path().join(made)).expect("a directory");
+        }
+        fs::write(dir.path().join("home/.cargo/credentials.toml"), "secret").expect("written");
+        let path = |name: &str| dir.path().join(name);
+        let variable =
+            |name: &str, value: &str| (name.to_owned(), dir.path().join(value).display().to_string());
+        let room = Room {
+            private: Private::make(&path("private")).expect("private directories"),
+            directory: path("work"),
+            environment: BTreeMap::from([variable("HOME", "home"), variable("XDG_DATA_HOME", "data")]),
+            users_home: Some(path("home")),
+            own: vec![path("home/.agent"), path("elsewhere")],
+            filled: None,
+            read: vec![path("repository/.git"), path("home/notes"), path("missing")],
+            write: vec![path("work")],
+            hide: vec![path("repository")],
+            network: Network::Closed,
+            signals: Signals::AreForTheProgram,
+        };
+        fs::write(path("home/notes"), "notes").expect("written");
+        Self { dir, room }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn rule(&self, name: &str) -> Option<Rule> {
+        self.room.rules().remove(&self.path(name))
+    }
+}
+
+#[test]
+fn the_home_and_directories_beside_it_are_private_and_sockets_are_hidden() {
+    let scene = Scene::new();
+    let private = scene.room.private.root().to_owned();
+    assert_eq!(scene.rule("home"), Some(Rule::Write(private.join("home"))));
+    let Some(Rule::Write(data)) = scene.rule("data") else { panic!("the data of the home") };
+    assert!(data.starts_with(private.join("own")), "{data:?}");
+    let rules = scene.room.rules();
+    assert_eq!(rules.get(Path::new("/run")), Some(&Rule::Hidden));
+    assert_eq!(rules.get(Path::new("/tmp")), Some(&Rule::Write(private.join("tmp"))));
+    assert_eq!(scene.rule("home/.nvm"), Some(Rule::Read(scene.path("home/.nvm"))));
+}
+
+#[test]
+fn caches_are_layered_and_hold_no_secrets() {
+    let scene = Scene::new();
+    assert_eq!(scene.rule("home/.npm"), Some(Rule::Layered(scene.path("home/.npm"))));
+    assert_eq!(scene.rule("home/.cargo/credentials.toml"), Some(Rule::Hidden));
+    let missing = scene.rule("home/.gradle/caches");
+    assert_eq!(missing, Some(Rule::Layered(scene.room.private.empty())));
+}
+
+#[test]
+fn what_is_hidden_can_have_parts_to_read_and_what_is_missing_has_no_rule() {
+    let mut scene = Scene::new();
+    assert_eq!(scene.rule("repository"), Some(Rule::Hidden));
+    assert_eq!(scene.rule("repository/.git"), Some(Rule::Read(scene.path("repository/.git"))));
+    assert_eq!(scene.rule("missing"), None);
+    let hidden = scene.path("home/.nvm");
+    scene.room.hide.push(hidden);
+    assert_eq!(scene.rule("home/.nvm"), Some(Rule::Hidden), "a setting counts more than a tool");
+}
+
+#[test]
+fn a_private_file_is_found_from_outside_and_no_other() {
+    let scene = Scene::new();
+    let private = scene.room.private.root().to_owned();
+    let found = scene.room.outside(&scene.path("home/.agent/auth.json"));
+    let expected = PrivatePath { root: private.join("home"), inner: ".agent/auth.json".into() };
+    assert_eq!(found, Some(expected));
+    assert_eq!(scene.room.outside(&scene.path("work/auth.json")), None);
+    assert_eq!(scene.room.outside(&scene.path("repository/.git/config")), None);
+}
+
+#[test]
+fn a_mount_point_never_leads_through_what_a_program_left() {
+    let scene = Scene::new();
+    let outside = scene.path("outside");
+    fs::create_dir(&outside).expect("a directory");
+    let private = scene.room.private.root().join("home");
+    symlink(&outside, private.join(".nvm")).expect("a symlink");
+    symlink(outside.join("file"), private.join("notes")).expect("a symlink");
+    scene.room.prepare().expect("prepared");
+    let kind = |name: &str| fs::symlink_metadata(private.join(name)).expect("there").file_type();
+    assert!(kind(".nvm").is_dir() && kind("notes").is_file());
+    assert_eq!(fs::read_dir(&outside).expect("a directory").count(), 0);
+}
+
+#[test]
+fn a_symlink_in_the_workspace_opens_nothing() {
+    let mut scene = Scene::new();
+    fs::create_dir(scene.path("outside")).expect("a directory");
+    fs::write(scene.path("outside/secret"), "").expect("written");
+    symlink(scene.path("outside"), scene.path("work/inner")).expect("a symlink");
+    symlink(scene.path("outside/secret"), scene.path("work/tool")).expect("a symlink");
+    let planted = ["work/inner/secret", "work/inner", "work/tool"].map(|name| scene.path(name));
+    let before = scene.room.rules();
+    scene.room.read.extend(planted.clone());
+    scene.room.write.extend(planted);
+    assert_eq!(scene.room.rules(), before);
+}
