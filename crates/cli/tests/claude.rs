@@ -34,7 +34,7 @@ fn model_that_needs_two_attempts() -> ModelServer {
 #[test]
 fn a_red_check_reaches_the_model_in_the_same_session_and_then_the_goal_is_done() {
     let model = model_that_needs_two_attempts();
-    let desk = Desk::with_claude(&model);
+    let desk = Desk::with_claude(&model).in_sandbox();
     let ran = desk.towline(["run", PROMPT, "--check", CHECK, "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();
@@ -87,7 +87,7 @@ fn usage_and_cost_equal_what_the_model_reported() {
         Rule::when(Matcher::after_tool_result()).reply(Reply::text("Done.").usage(used)),
         Rule::always().reply(bash("echo hello > hello.txt").usage(used)),
     ]);
-    let desk = Desk::with_claude(&model);
+    let desk = Desk::with_claude(&model).in_sandbox();
     let ran = desk.towline(["run", "write hello", "--check", "test -f hello.txt", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();
@@ -136,7 +136,7 @@ fn assert_cancelled(desk: &Desk, goal: &str) {
 #[test]
 fn ctrl_c_while_a_tool_sleeps_leaves_nothing_and_exits_130() {
     let model = model_that_naps();
-    let desk = Desk::with_claude(&model);
+    let desk = Desk::with_claude(&model).in_sandbox();
     let (towline, goal) = sleeping(&desk);
     let pressed = Instant::now();
     kill_process(Pid::from_child(&towline), Signal::INT).expect("Ctrl-C");
@@ -157,7 +157,7 @@ fn ctrl_c_while_a_tool_sleeps_leaves_nothing_and_exits_130() {
 #[test]
 fn cancel_from_a_second_terminal_leaves_nothing() {
     let model = model_that_naps();
-    let desk = Desk::with_claude(&model);
+    let desk = Desk::with_claude(&model).in_sandbox();
     let (towline, goal) = sleeping(&desk);
     let asked = Instant::now();
     let cancelled = desk.towline(["cancel", &goal]);
@@ -171,7 +171,7 @@ fn cancel_from_a_second_terminal_leaves_nothing() {
 #[test]
 fn refused_credentials_escalate_soon_after_the_second_retry_with_the_way_to_sign_in() {
     let model = ModelServer::start([Rule::always().reply(Reply::unauthorized())]);
-    let desk = Desk::with_claude(&model);
+    let desk = Desk::with_claude(&model).in_sandbox();
     let ran = desk.towline(["run", "anything", "--check", "true"]);
     assert_eq!(ran.code, Some(4), "{ran:?}");
     assert!(ran.stdout.contains("/login") && ran.stdout.contains("ANTHROPIC_API_KEY"), "{}", ran.stdout);
@@ -197,7 +197,7 @@ fn the_goal_of_a_killed_towline_is_resumed_without_disturbing_the_agent() {
         Rule::when(Matcher::after_tool_result()).reply(Reply::text("Awake.")),
         Rule::always().reply(bash("while ! test -e go; do sleep 0.05; done; echo up > up.txt")),
     ]);
-    let desk = Desk::with_claude(&model);
+    let desk = Desk::with_claude(&model).in_sandbox();
     let mut towline = desk.start(["run", "get up when you may", "--check", "test -f up.txt", "--json"]);
     let goal = desk.only_goal();
     let workspace = wait_for_some(LIMIT, "the tool to run", || {
@@ -237,7 +237,7 @@ const REFUSES_ROOT: &str = "echo '--dangerously-skip-permissions cannot be used 
 
 #[test]
 fn a_refusal_of_root_fails_the_run_once_with_what_to_do() {
-    let desk = Desk::with_script(|dir| hostile::with_body(dir, "refuses-root", REFUSES_ROOT));
+    let desk = Desk::with_script(|dir| hostile::with_body(dir, "refuses-root", REFUSES_ROOT)).in_sandbox();
     let ran = desk.towline(["run", "anything", "--check", "true", "--json"]);
     assert_eq!(ran.code, Some(4), "{ran:?}");
     let report = ran.json();
@@ -249,7 +249,7 @@ fn a_refusal_of_root_fails_the_run_once_with_what_to_do() {
 #[test]
 fn root_that_is_in_no_sandbox_is_refused_by_the_real_one() {
     let model = ModelServer::start([Rule::always().reply(Reply::text("There is nothing to do."))]);
-    let mut desk = Desk::with_claude(&model);
+    let mut desk = Desk::with_claude(&model).in_sandbox();
     desk.set("IS_SANDBOX", "0");
     let ran = desk.towline(["run", "anything", "--check", "true", "--json"]);
     let is_root = rustix::process::getuid().is_root();
@@ -260,7 +260,7 @@ fn root_that_is_in_no_sandbox_is_refused_by_the_real_one() {
 #[test]
 fn colours_on_stderr_are_in_the_log_and_in_no_json() {
     let body = "printf '\\033[31mno room\\033[0m left\\033]0;title\\007\\n' >&2\nexit 3\n";
-    let desk = Desk::with_script(|dir| hostile::with_body(dir, "coloured", body));
+    let desk = Desk::with_script(|dir| hostile::with_body(dir, "coloured", body)).in_sandbox();
     let ran = desk.towline(["run", "anything", "--check", "true", "--budget", "errors=1", "--json"]);
     let report = ran.json();
     let detail = report["attempts"][0]["detail"].as_str().expect("a detail");

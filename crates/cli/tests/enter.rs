@@ -161,7 +161,7 @@ fn what_a_person_writes_to_claude_code_is_part_of_the_conversation_that_continue
         Rule::when(heard).reply(Reply::tool("Bash", command)).then(Reply::text("Written.")),
         Rule::always().reply(Reply::text("Understood.")),
     ]);
-    let desk = Desk::with_claude(&model);
+    let desk = Desk::with_claude(&model).in_sandbox();
     let ran = desk.towline(["run", "write it", "--check", "test -s motto.txt", "--budget", "attempts=1"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
     let mut terminal = Terminal::new();

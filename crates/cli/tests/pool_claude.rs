@@ -43,7 +43,7 @@ fn claude_asks_another_goal_takes_its_slot_the_server_is_killed_and_the_answer_b
             .then(Reply::text("It is blue.")),
         Rule::always().reply(Reply::tool("mcp__towline__ask", ask)),
     ]);
-    let desk = Desk::with_claude(&model).without_baseline();
+    let desk = Desk::with_claude(&model).without_baseline().in_sandbox();
     let killed = up_with(&desk, &["--slots", "1"]);
     let asking = add(&desk, "paint the door", &["--check", "test -f colour.txt"]);
     let beside = add(&desk, "sweep the floor", &["--check", "test -f floor.txt"]);
@@ -79,7 +79,7 @@ fn a_message_to_a_paused_goal_reaches_the_model_in_its_session_after_the_server_
         Rule::when(Matcher::any_text_contains("make it blue")).reply(bash("echo blue > colour.txt")),
         Rule::always().reply(bash("until test -e go; do sleep 0.1; done")),
     ]);
-    let desk = Desk::with_claude(&model).without_baseline();
+    let desk = Desk::with_claude(&model).without_baseline().in_sandbox();
     let killed = up(&desk);
     let goal = add(&desk, "paint the door", &["--check", "test -f colour.txt"]);
     wait_until_under_way(&desk, &model, "paint the door", "until test -e go");

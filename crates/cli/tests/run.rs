@@ -26,7 +26,7 @@ fn ending(report: &Value) -> (String, Option<String>, Vec<String>) {
 
 #[test]
 fn the_demo_needs_no_agent_and_proves_the_fix() {
-    let mut desk = Desk::new();
+    let mut desk = Desk::new().in_sandbox();
     // Nothing but what a minimal machine has: no agent could be found by accident.
     desk.set("PATH", "/usr/bin:/bin");
     let ran = desk.towline(["demo"]);
@@ -58,7 +58,7 @@ fn the_demo_needs_no_agent_and_proves_the_fix() {
 
 #[test]
 fn the_log_of_the_engine_has_each_decision_with_its_goal_and_lease() {
-    let mut desk = Desk::with_script(|dir| hostile::doing(dir, "touch done"));
+    let mut desk = Desk::with_script(|dir| hostile::doing(dir, "touch done")).in_sandbox();
     let log = desk.home.towline().parent().expect("a directory").join("engine.log");
     desk.set("TOWLINE_LOG", &log.display().to_string());
     let ran = desk.towline(["run", "make it", "--check", "test -e done"]);
@@ -73,7 +73,7 @@ fn the_log_of_the_engine_has_each_decision_with_its_goal_and_lease() {
 #[test]
 fn a_check_that_never_turns_green_spends_the_attempts_and_keeps_the_work() {
     // Each attempt changes something, so that it is the budget that ends it and not the lack of progress.
-    let desk = Desk::with_script(|dir| hostile::doing(dir, "date +%s%N >> work.txt"));
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "date +%s%N >> work.txt")).in_sandbox();
     let args = ["run", "never enough", "--check", "false", "--budget", "attempts=2"];
     let ran = desk.towline(args);
     assert_eq!(ran.code, Some(3), "{ran:?}");
@@ -99,7 +99,7 @@ fn a_check_that_never_turns_green_spends_the_attempts_and_keeps_the_work() {
 
 #[test]
 fn the_same_failure_on_the_same_files_escalates_before_the_budget_is_spent() {
-    let desk = Desk::with_script(hostile::well_behaved);
+    let desk = Desk::with_script(hostile::well_behaved).in_sandbox();
     let ran = desk.towline(["run", "turn in circles", "--check", "false", "--json"]);
     assert_eq!(ran.code, Some(4), "{ran:?}");
     let report = ran.json();
@@ -117,7 +117,7 @@ fn the_same_failure_on_the_same_files_escalates_before_the_budget_is_spent() {
 
 #[test]
 fn a_check_whose_command_does_not_exist_is_reported_as_such() {
-    let desk = Desk::with_script(hostile::well_behaved).without_baseline();
+    let desk = Desk::with_script(hostile::well_behaved).without_baseline().in_sandbox();
     let check = "no-such-linter --strict";
     let ran = desk.towline(["run", "lint it", "--check", check, "--budget", "attempts=1"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
@@ -130,7 +130,7 @@ fn a_check_whose_command_does_not_exist_is_reported_as_such() {
 
 #[test]
 fn the_diff_of_a_goal_that_changed_nothing_is_a_note() {
-    let desk = Desk::with_script(hostile::exits_at_once);
+    let desk = Desk::with_script(hostile::exits_at_once).in_sandbox();
     desk.towline(["run", "do nothing", "--check", "false", "--budget", "errors=1"]);
     let goal = desk.only_goal();
     let diff = desk.towline(["diff", &goal]);
@@ -140,7 +140,7 @@ fn the_diff_of_a_goal_that_changed_nothing_is_a_note() {
 
 #[test]
 fn a_configuration_that_is_in_no_commit_is_spoken_of_only_while_it_is_there() {
-    let desk = Desk::with_script(hostile::well_behaved);
+    let desk = Desk::with_script(hostile::well_behaved).in_sandbox();
     let run = || desk.towline(["run", "leave a file", "--check", "true"]).stderr;
     desk.project.write("towline.toml", "[budget]\nattempts = 3\n");
     let note = "note: towline.toml is not committed";
@@ -154,7 +154,7 @@ fn a_configuration_that_is_in_no_commit_is_spoken_of_only_while_it_is_there() {
 
 #[test]
 fn empty_folders_of_submodules_are_spoken_of_unless_the_setup_fills_them() {
-    let desk = Desk::with_script(hostile::well_behaved);
+    let desk = Desk::with_script(hostile::well_behaved).in_sandbox();
     desk.project.write(".gitmodules", "");
     desk.project.commit("a submodule");
     let run = || desk.towline(["run", "leave a file", "--check", "true"]).stderr;
@@ -168,7 +168,7 @@ fn empty_folders_of_submodules_are_spoken_of_unless_the_setup_fills_them() {
 
 #[test]
 fn a_part_of_an_id_that_several_goals_share_is_refused_with_ids_that_none_shares() {
-    let desk = Desk::with_script(hostile::well_behaved);
+    let desk = Desk::with_script(hostile::well_behaved).in_sandbox();
     for title in ["one", "two"] {
         desk.towline(["run", title, "--check", "true"]);
     }
@@ -184,7 +184,7 @@ fn a_part_of_an_id_that_several_goals_share_is_refused_with_ids_that_none_shares
 
 #[test]
 fn a_goal_without_checks_is_unproven_and_never_done() {
-    let desk = Desk::with_script(hostile::well_behaved);
+    let desk = Desk::with_script(hostile::well_behaved).in_sandbox();
     let ran = desk.towline(["run", "trust me", "--json"]);
     assert_eq!(ran.code, Some(6), "{ran:?}");
     assert_eq!(ending(&ran.json()), ("unproven".into(), None, vec!["completed".into()]));
@@ -199,7 +199,7 @@ fn an_end_that_is_not_understood_is_never_a_success() {
         hostile::claims_success_with_error,
     ];
     for script in scripts {
-        let desk = Desk::with_script(script);
+        let desk = Desk::with_script(script).in_sandbox();
         // The check would pass: only the attempt's end keeps the goal from being done.
         let ran = desk.towline(["run", "whatever", "--check", "true", "--budget", "errors=1", "--json"]);
         assert_eq!(ran.code, Some(3), "{ran:?}");
@@ -211,7 +211,7 @@ fn an_end_that_is_not_understood_is_never_a_success() {
 
 #[test]
 fn an_agent_that_keeps_dying_before_its_session_escalates() {
-    let desk = Desk::with_script(hostile::exits_at_once);
+    let desk = Desk::with_script(hostile::exits_at_once).in_sandbox();
     let ran = desk.towline(["run", "whatever", "--check", "true", "--json"]);
     assert_eq!(ran.code, Some(4), "{ran:?}");
     let (phase, reason, ends) = ending(&ran.json());
@@ -221,7 +221,7 @@ fn an_agent_that_keeps_dying_before_its_session_escalates() {
 
 #[test]
 fn what_an_agent_leaves_running_does_not_hold_up_the_goal_and_is_gone() {
-    let desk = Desk::with_script(hostile::keeps_stdout_open);
+    let desk = Desk::with_script(hostile::keeps_stdout_open).in_sandbox();
     let ran = desk.towline(["run", "leave something running", "--check", "true", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(1));
@@ -229,7 +229,7 @@ fn what_an_agent_leaves_running_does_not_hold_up_the_goal_and_is_gone() {
 
 #[test]
 fn a_flood_of_unknown_output_is_survived_and_counted() {
-    let desk = Desk::with_script(hostile::floods);
+    let desk = Desk::with_script(hostile::floods).in_sandbox();
     let ran = desk.towline(["run", "drown me", "--check", "true", "--json"]);
     assert_eq!(ran.code, Some(0), "{:?}", ran.stderr);
     assert_eq!(ran.json()["attempts"][0]["extras"]["unrecognised"], 100_001);
@@ -237,7 +237,7 @@ fn a_flood_of_unknown_output_is_survived_and_counted() {
 
 #[test]
 fn the_second_ctrl_c_ends_at_once_what_ignores_every_signal() {
-    let desk = Desk::with_script(hostile::ignores_signals);
+    let desk = Desk::with_script(hostile::ignores_signals).in_sandbox();
     // A grace that nobody would wait for: only insisting ends it in time.
     let script = desk.home.path().join("ignores-signals").display().to_string();
     desk.configure(&format!("[agents.claude]\ncommand = [{script:?}]\nstop_grace = \"10m\"\n"));
@@ -258,7 +258,7 @@ fn the_second_ctrl_c_ends_at_once_what_ignores_every_signal() {
 
 #[test]
 fn cancelling_during_a_check_ends_the_check() {
-    let desk = Desk::with_script(hostile::well_behaved).without_baseline();
+    let desk = Desk::with_script(hostile::well_behaved).without_baseline().in_sandbox();
     let towline = desk.start(["run", "check for ever", "--check", "setsid sleep 654 & wait", "--json"]);
     let marker = desk.home.marker();
     wait_for(LIMIT, "the check to run", || {
@@ -274,7 +274,8 @@ fn cancelling_during_a_check_ends_the_check() {
 
 #[test]
 fn an_agent_that_rewrites_a_protected_test_is_warned_and_not_believed() {
-    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo 'exit 0' > tests.sh; date +%N > work.txt"));
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo 'exit 0' > tests.sh; date +%N > work.txt"))
+        .in_sandbox();
     let mut configuration =
         std::fs::read_to_string(desk.home.config().join("towline/config.toml")).expect("read");
     configuration.push_str("[protect]\npaths = [\"tests.sh\"]\n");
@@ -294,7 +295,7 @@ fn an_agent_that_rewrites_a_protected_test_is_warned_and_not_believed() {
 
 #[test]
 fn a_goals_log_diff_and_list_show_what_happened() {
-    let desk = Desk::with_script(hostile::well_behaved);
+    let desk = Desk::with_script(hostile::well_behaved).in_sandbox();
     let ran = desk.towline(["run", "leave a file", "--check", "test -f done.txt", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();
@@ -325,7 +326,8 @@ fn a_goals_log_diff_and_list_show_what_happened() {
 
 #[test]
 fn a_second_terminal_follows_a_run_live_to_its_end() {
-    let desk = Desk::with_script(|dir| hostile::doing(dir, "while ! test -e go; do sleep 0.05; done"));
+    let desk =
+        Desk::with_script(|dir| hostile::doing(dir, "while ! test -e go; do sleep 0.05; done")).in_sandbox();
     let towline = desk.start(["run", "wait for it", "--check", "true", "--events"]);
     let goal = desk.only_goal();
     let follower = desk.start(["logs", &goal, "-f", "--json"]);
@@ -343,7 +345,8 @@ fn a_second_terminal_follows_a_run_live_to_its_end() {
 
 #[test]
 fn a_goal_that_another_process_drives_is_not_driven_twice() {
-    let desk = Desk::with_script(|dir| hostile::doing(dir, "while ! test -e go; do sleep 0.05; done"));
+    let desk =
+        Desk::with_script(|dir| hostile::doing(dir, "while ! test -e go; do sleep 0.05; done")).in_sandbox();
     let towline = desk.start(["run", "wait for it", "--check", "true", "--json"]);
     let goal = desk.only_goal();
     wait_for(LIMIT, "the attempt to run", || desk.show(&goal)["phase"] == "running");
@@ -357,7 +360,7 @@ fn a_goal_that_another_process_drives_is_not_driven_twice() {
 
 #[test]
 fn an_endless_flood_can_be_stopped() {
-    let desk = Desk::with_script(|dir| hostile::doing(dir, "exec yes '{\"type\":\"flood\"}'"));
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "exec yes '{\"type\":\"flood\"}'")).in_sandbox();
     let towline = desk.start(["run", "drown me for ever", "--check", "true", "--json"]);
     let marker = desk.home.marker();
     wait_for(LIMIT, "the flood", || {
@@ -392,7 +395,7 @@ fn waiting(dir: &Path) -> std::path::PathBuf {
 #[test]
 fn cancelling_a_goal_whose_towline_was_killed_ends_its_agent_even_without_a_configuration() {
     for configuration in [None, Some("nonsense = true\n")] {
-        let desk = Desk::with_script(waiting);
+        let desk = Desk::with_script(waiting).in_sandbox();
         let goal = abandoned(&desk);
         let shown = desk.towline(["show", &goal]).stdout;
         assert!(shown.contains(&format!("towline run --goal {}", &goal[28..])), "{shown}");
@@ -408,7 +411,7 @@ fn cancelling_a_goal_whose_towline_was_killed_ends_its_agent_even_without_a_conf
 
 #[test]
 fn a_tree_that_lost_its_supervisor_is_gone_before_the_next_attempt_starts() {
-    let desk = Desk::with_script(waiting);
+    let desk = Desk::with_script(waiting).in_sandbox();
     let towline = desk.start(["run", "wait for it", "--check", "true", "--json"]);
     let marker = desk.home.marker();
     let supervisor = wait_for_some(LIMIT, "the tree to be complete", || {
@@ -428,7 +431,8 @@ fn a_tree_that_lost_its_supervisor_is_gone_before_the_next_attempt_starts() {
 
 #[test]
 fn raw_logs_are_followed_to_the_end_of_the_goal() {
-    let desk = Desk::with_script(|dir| hostile::doing(dir, "while ! test -e go; do sleep 0.05; done"));
+    let desk =
+        Desk::with_script(|dir| hostile::doing(dir, "while ! test -e go; do sleep 0.05; done")).in_sandbox();
     let towline = desk.start(["run", "wait for it", "--check", "true", "--json"]);
     let goal = desk.only_goal();
     wait_for(LIMIT, "the attempt to run", || desk.show(&goal)["phase"] == "running");
@@ -444,7 +448,7 @@ fn raw_logs_are_followed_to_the_end_of_the_goal() {
 #[test]
 fn standard_error_is_followed_while_the_agent_runs() {
     let commands = "echo heard >&2; while ! test -e go; do sleep 0.05; done; printf end >&2";
-    let desk = Desk::with_script(|dir| hostile::doing(dir, commands));
+    let desk = Desk::with_script(|dir| hostile::doing(dir, commands)).in_sandbox();
     let towline = desk.start(["run", "wait for it", "--check", "true", "--json"]);
     let goal = desk.only_goal();
     wait_for(LIMIT, "the attempt to run", || desk.show(&goal)["phase"] == "running");
@@ -467,7 +471,7 @@ fn standard_error_is_followed_while_the_agent_runs() {
 
 #[test]
 fn the_log_and_the_report_agree_on_how_a_cancelled_attempt_ended() {
-    let desk = Desk::with_script(waiting);
+    let desk = Desk::with_script(waiting).in_sandbox();
     let towline = desk.start(["run", "wait for it", "--check", "true", "--json"]);
     let goal = desk.only_goal();
     wait_for(LIMIT, "the attempt to run", || desk.show(&goal)["phase"] == "running");
@@ -485,7 +489,7 @@ fn the_log_and_the_report_agree_on_how_a_cancelled_attempt_ended() {
 
 #[test]
 fn checks_that_pass_before_any_work_are_caught_before_an_agent_starts() {
-    let desk = Desk::with_script(hostile::well_behaved);
+    let desk = Desk::with_script(hostile::well_behaved).in_sandbox();
     let ran = desk.towline(["run", "prove nothing", "--check", "true", "--red-first", "--json"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
     let reason = "the checks pass before any work, so they prove nothing";
@@ -498,7 +502,8 @@ fn checks_that_pass_before_any_work_are_caught_before_an_agent_starts() {
 
 #[test]
 fn work_that_survived_a_crash_is_checked_and_counts() {
-    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo done > done.txt; kill -KILL $$"));
+    let desk =
+        Desk::with_script(|dir| hostile::doing(dir, "echo done > done.txt; kill -KILL $$")).in_sandbox();
     let ran = desk.towline(["run", "die after the work", "--check", "test -f done.txt", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(ending(&ran.json()), ("done".into(), None, vec!["crashed".into()]));

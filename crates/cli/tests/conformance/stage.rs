@@ -59,6 +59,11 @@ impl Line {
     }
 }
 
+/// A desk with a sandbox, unless the subject is there to show that everything works without one.
+fn desk_of(subject: &dyn Subject) -> Desk {
+    if subject.facts().is_confined { Desk::new().in_sandbox() } else { Desk::new() }
+}
+
 /// A desk with one agent, and the model that it talks to.
 pub(crate) struct Stage {
     pub(crate) subject: &'static dyn Subject,
@@ -92,13 +97,13 @@ impl Stage {
         subject: &'static dyn Subject,
         rules: impl FnOnce(&Path) -> Vec<Rule>,
     ) -> Self {
-        let desk = Desk::new();
+        let desk = desk_of(subject);
         let rules = rules(desk.project.path());
         Self::at(desk, subject, rules, &[])
     }
 
     fn set(subject: &'static dyn Subject, rules: Vec<Rule>, lines: &[Line]) -> Self {
-        Self::at(Desk::new(), subject, rules, lines)
+        Self::at(desk_of(subject), subject, rules, lines)
     }
 
     fn at(mut desk: Desk, subject: &'static dyn Subject, rules: Vec<Rule>, lines: &[Line]) -> Self {
@@ -106,6 +111,9 @@ impl Stage {
         for (name, value) in subject.prepare(&desk.home.path(), &model.url(), lines) {
             desk.set(&name, &value);
         }
+        // No program has the private homes; the check that takes the agent's memory away does.
+        let homes = desk.home.towline().join("homes").display().to_string();
+        desk.set("TOWLINE_SET_sandbox__write", &format!("[{homes:?}]"));
         let name = subject.name();
         desk.configure(&format!(
             "[defaults]\nagents = [{name:?}]\n\n[agents.{name}]\n{}",

@@ -55,6 +55,11 @@ pub(crate) trait Subject: Sync {
     fn facts(&self) -> Facts;
 }
 
+/// Whether this command line is one of what starts agents: a supervisor, or a sandbox.
+pub(crate) fn is_around(command: &str) -> bool {
+    command.contains(" shim ") || command.contains(" sandboxed ")
+}
+
 /// What is known about an agent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
@@ -68,6 +73,8 @@ pub(crate) struct Facts {
     pub(crate) reports_usage: When,
     /// What it does with a call that is not permitted.
     pub(crate) refusal: Refusal,
+    /// Whether it runs in a sandbox.
+    pub(crate) is_confined: bool,
     /// An idle timeout in seconds that it does not reach as long as the model answers.
     pub(crate) patience: u32,
 }
@@ -127,6 +134,7 @@ impl Facts {
         reports_usage_in: Unit::Tokens,
         reports_usage: When::WithinTheTurn,
         refusal: Refusal::IsReported,
+        is_confined: true,
         patience: 3,
     };
 

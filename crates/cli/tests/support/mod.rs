@@ -21,7 +21,7 @@ use towline_engine::{Clock, SystemClock};
 use towline_store::Listing;
 use towline_testkit::agents::AgentCli;
 use towline_testkit::model::ModelServer;
-use towline_testkit::scratch::{Home, Project, clean_command, wait_for, wait_for_some};
+use towline_testkit::scratch::{Home, Project, SANDBOX, clean_command, wait_for, wait_for_some};
 
 /// Far more than anything here needs, for a machine under load.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
@@ -96,6 +96,13 @@ impl Desk {
     /// Adds a variable to the environment.
     pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.variables.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// The same desk, on which agents, setup and checks run in a sandbox or not at all.
+    pub(crate) fn in_sandbox(mut self) -> Self {
+        self.unset(SANDBOX);
+        self.set(SANDBOX, "required");
+        self
     }
 
     /// The same desk, on which checks do not run before any work: for checks that wait for something that comes later.
@@ -186,8 +193,11 @@ impl Desk {
     /// Waits until Claude Code has stored this text in a conversation. It writes in batches: a tool call may run up to a tenth
     /// of a second before it is in the file. Claude Code that is killed earlier finds no conversation to resume.
     pub(crate) fn wait_until_claude_stored(&self, text: &str) {
-        let conversations = self.home.path().join(".claude/projects");
-        wait_for(LIMIT, &format!("Claude Code to store {text:?}"), || is_in_files(&conversations, text));
+        let own = self.home.path().join(".claude/projects");
+        let in_sandboxes = self.home.towline().join("homes");
+        wait_for(LIMIT, &format!("Claude Code to store {text:?}"), || {
+            is_in_files(&own, text) || is_in_files(&in_sandboxes, text)
+        });
     }
 
     /// What the program knows here. A look in this process shows the same as a command that prints it, and costs far less.

@@ -9,6 +9,9 @@ use tempfile::TempDir;
 use super::processes::kill_processes_with;
 use super::programs::search_path;
 
+/// The variable that decides whether Towline confines what it starts.
+pub const SANDBOX: &str = "TOWLINE_SET_sandbox__mode";
+
 /// A home, a Towline state folder and XDG folders below one temporary folder.
 ///
 /// When it is dropped it is deleted, and processes that still have it in their environment are killed: a test that
@@ -53,14 +56,15 @@ impl Home {
         self.root.join("config")
     }
 
-    /// The whole environment of a program that is to see these folders only: `PATH`, the folders, and a git
-    /// without the user's configuration.
+    /// The whole environment of a program that is to see these folders only: `PATH`, the folders, a git without the user's
+    /// configuration, and no sandbox: most scripted agents of the tests leave what they have seen outside their workspace.
     pub fn env(&self) -> Vec<(String, String)> {
         let folders = self.folders().map(|(name, path)| (name, path.to_string_lossy().into_owned()));
         let others = [
             ("PATH", search_path()),
             ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
             ("GIT_CONFIG_NOSYSTEM", "1".into()),
+            (SANDBOX, "off".into()),
         ];
         folders.into_iter().chain(others).map(|(name, value)| (name.to_owned(), value)).collect()
     }

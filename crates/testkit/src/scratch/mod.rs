@@ -10,7 +10,7 @@ mod set_clock;
 mod user;
 mod wait;
 
-pub use home::Home;
+pub use home::{Home, SANDBOX};
 pub use processes::{Found, kill_processes_with, processes_with, wait_until_process_tree_gone};
 pub use programs::{clean_command, supervisor_program, towline_program};
 pub(crate) use programs::{search_path, target_directory};

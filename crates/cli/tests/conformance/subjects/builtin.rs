@@ -6,7 +6,7 @@ use serde_json::json;
 use towline_testkit::model::Reply;
 
 use crate::stage::Line;
-use crate::subject::{Facts, Subject};
+use crate::subject::{Facts, Subject, is_around};
 
 struct Builtin {
     name: &'static str,
@@ -16,6 +16,8 @@ struct Builtin {
     /// Where the scripted model speaks so.
     path: &'static str,
     key: &'static str,
+    /// One wire format shows that everything works without a sandbox as well.
+    is_confined: bool,
 }
 
 /// Over `OpenAI` Responses.
@@ -26,6 +28,7 @@ pub(crate) fn builtin_responses() -> &'static dyn Subject {
         api: Some("responses"),
         path: "/v1",
         key: "OPENAI_API_KEY",
+        is_confined: true,
     }
 }
 
@@ -37,11 +40,19 @@ pub(crate) fn builtin_chat() -> &'static dyn Subject {
         api: Some("chat"),
         path: "/v1",
         key: "OPENAI_API_KEY",
+        is_confined: false,
     }
 }
 
 pub(crate) fn builtin_gemini() -> &'static dyn Subject {
-    &Builtin { name: "builtin-gemini", provider: "gemini", api: None, path: "/v1beta", key: "GEMINI_API_KEY" }
+    &Builtin {
+        name: "builtin-gemini",
+        provider: "gemini",
+        api: None,
+        path: "/v1beta",
+        key: "GEMINI_API_KEY",
+        is_confined: true,
+    }
 }
 
 /// Over Anthropic Messages.
@@ -52,6 +63,7 @@ pub(crate) fn builtin_anthropic() -> &'static dyn Subject {
         api: None,
         path: "/v1",
         key: "ANTHROPIC_API_KEY",
+        is_confined: true,
     }
 }
 
@@ -71,7 +83,7 @@ impl Subject for Builtin {
     }
 
     fn is_it(&self, command: &str) -> bool {
-        command.contains(" acp --provider ") && !command.contains(" shim ")
+        command.contains(" acp --provider ") && !is_around(command)
     }
 
     fn shell_call(&self, command: &str) -> Reply {
@@ -91,10 +103,14 @@ impl Subject for Builtin {
     }
 
     fn forget_conversations(&self) -> &'static str {
-        "rm -r \"$HOME/../towline/sessions\""
+        if self.is_confined {
+            "rm -rf \"$HOME\"/../towline/homes/*/own/*sessions"
+        } else {
+            "rm -r \"$HOME/../towline/sessions\""
+        }
     }
 
     fn facts(&self) -> Facts {
-        Facts::USUAL
+        Facts { is_confined: self.is_confined, ..Facts::USUAL }
     }
 }

@@ -7,7 +7,7 @@ use towline_testkit::agents::{AgentCli, shell_call, write_call};
 use towline_testkit::model::Reply;
 
 use crate::stage::Line;
-use crate::subject::{Conversations, Facts, FailedTurn, Refusal, Subject, Unit, When};
+use crate::subject::{Conversations, Facts, FailedTurn, Refusal, Subject, Unit, When, is_around};
 use crate::support::Desk;
 
 /// A CLI in one way of driving it.
@@ -37,7 +37,7 @@ const CLAUDE: Cli = Cli {
     question_call: Some(ask_user_question),
     // It tries again for minutes unless the header asks it to wait for longer than that.
     used_up_quota: || Reply::rate_limited().header("retry-after", 3_600),
-    forget_conversations: "rm -r \"$HOME/.claude/projects\"",
+    forget_conversations: "rm -rf \"$HOME\"/../towline/homes/*/home/.claude/projects",
     facts: Facts::USUAL,
 };
 
@@ -69,7 +69,7 @@ pub(crate) fn codex() -> &'static dyn Subject {
         ask_tool: "mcp__towline/ask",
         question_call: None,
         used_up_quota: Reply::rate_limited,
-        forget_conversations: "rm -r \"$HOME/.codex/sessions\"",
+        forget_conversations: "rm -rf \"$HOME\"/../towline/homes/*/home/.codex/sessions",
         facts: Facts::USUAL,
     }
 }
@@ -117,7 +117,7 @@ pub(crate) fn gemini_stream() -> &'static dyn Subject {
     }
 }
 
-const FORGET_GEMINI: &str = "rm -rf \"$HOME/.gemini/tmp\"";
+const FORGET_GEMINI: &str = "rm -rf \"$HOME\"/../towline/homes/*/home/.gemini/tmp";
 
 /// It tries again for minutes, but not for the quota of a day.
 fn used_up_day_of_gemini() -> Reply {
@@ -136,7 +136,7 @@ pub(crate) fn opencode() -> &'static dyn Subject {
         question_call: None,
         // It tries again a few times, and waits as long as the header asks in between.
         used_up_quota: || Reply::rate_limited().header("retry-after", 1),
-        forget_conversations: "rm -r \"${XDG_DATA_HOME:-$HOME/.local/share}/opencode\"",
+        forget_conversations: "rm -rf \"$HOME\"/../towline/homes/*/own/*/opencode",
         facts: Facts {
             // The tokens of a turn's last step alone.
             reports_usage_in: Unit::Dollars,
@@ -165,9 +165,9 @@ impl Subject for Cli {
         self.cli.prepare(home, server_url).into_iter().chain(further).collect()
     }
 
-    /// Not the supervisor above it.
+    /// Not the supervisor and the sandbox above it.
     fn is_it(&self, command: &str) -> bool {
-        command.contains(&*self.cli.program().to_string_lossy()) && !command.contains(" shim ")
+        command.contains(&*self.cli.program().to_string_lossy()) && !is_around(command)
     }
 
     fn shell_call(&self, command: &str) -> Reply {

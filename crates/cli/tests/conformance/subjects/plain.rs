@@ -7,7 +7,7 @@ use std::path::Path;
 use towline_testkit::model::Reply;
 
 use crate::stage::Line;
-use crate::subject::{Conversations, Facts, Subject, When};
+use crate::subject::{Conversations, Facts, Subject, When, is_around};
 
 /// Where it keeps its prompts, below the home.
 const PROMPTS: &str = "prompts";
@@ -30,7 +30,6 @@ impl Subject for Plain {
 
     fn prepare(&self, home: &Path, _server_url: &str, lines: &[Line]) -> Vec<(String, String)> {
         let program = home.join("plain.sh");
-        std::fs::create_dir(home.join(PROMPTS)).expect("a folder");
         std::fs::write(&program, script(lines)).expect("a script");
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("a program");
         let command = format!("[{:?}]", program.display().to_string());
@@ -38,7 +37,7 @@ impl Subject for Plain {
     }
 
     fn is_it(&self, command: &str) -> bool {
-        command.contains("plain.sh") && !command.contains(" shim ")
+        command.contains("plain.sh") && !is_around(command)
     }
 
     /// It has no model, so this is never called.
@@ -59,7 +58,10 @@ impl Subject for Plain {
     }
 
     fn prompts(&self, home: &Path) -> Option<Vec<String>> {
-        let read = |n: usize| std::fs::read_to_string(home.join(PROMPTS).join(n.to_string())).ok();
+        let homes = home.with_file_name("towline").join("homes");
+        let homes = std::fs::read_dir(homes).expect("private homes").flatten();
+        let prompts = homes.map(|home| home.path().join("home").join(PROMPTS)).find(|folder| folder.exists());
+        let read = |n: usize| std::fs::read_to_string(prompts.as_ref()?.join(n.to_string())).ok();
         Some((1..).map_while(read).collect())
     }
 
@@ -77,7 +79,7 @@ impl Subject for Plain {
 /// Keeps the prompt, and plays the first line whose words are in it.
 fn script(lines: &[Line]) -> String {
     let mut script = format!(
-        "#!/bin/sh\nprompts=$HOME/{PROMPTS}\nn=$(($(ls \"$prompts\" | wc -l) + 1))\ncat > \"$prompts/$n\"\n"
+        "#!/bin/sh\nprompts=$HOME/{PROMPTS}\nmkdir -p \"$prompts\"\nn=$(($(ls \"$prompts\" | wc -l) + 1))\ncat > \"$prompts/$n\"\n"
     );
     for line in lines {
         let prompted = quoted(line.prompted);

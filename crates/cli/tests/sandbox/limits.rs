@@ -1,0 +1,62 @@
+//! What a program in a sandbox cannot do.
+
+use crate::{desk_doing, run_to_done};
+
+/// A check that runs this as a program of Python.
+fn python(program: &str) -> String {
+    format!("test -e done && python3 -c '{program}'")
+}
+
+#[test]
+fn no_program_types_into_a_terminal_not_even_one_of_its_own() {
+    let typed = "import fcntl, os, pty, sys
+child, terminal = pty.fork()
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+try:
+    fcntl.ioctl(0, 0x5412, b\"x\")
+except PermissionError:
+    sys.exit(0)
+sys.exit(1)";
+    run_to_done(&desk_doing("touch done"), &python(typed));
+}
+
+#[test]
+fn no_program_reaches_a_keyring() {
+    let keyctl = "import ctypes, errno, platform, sys
+number = {\"x86_64\": 250, \"aarch64\": 219}.get(platform.machine())
+c = ctypes.CDLL(None, use_errno=True)
+if number is not None:
+    assert c.syscall(number, 0, -3, 1) == -1 and ctypes.get_errno() == errno.EPERM, ctypes.get_errno()";
+    run_to_done(&desk_doing("touch done"), &python(keyctl));
+}
+
+#[test]
+fn no_program_gets_rights_back_that_the_sandbox_took() {
+    let check = "test -e done && ! grep -E '^Cap(Prm|Eff|Inh|Amb):.*[1-9a-f]' /proc/self/status && \
+                 ! mount -o remount,rw / 2>/dev/null && ! touch /usr/planted 2>/dev/null";
+    run_to_done(&desk_doing("touch done"), check);
+}
+
+#[test]
+fn a_program_sees_no_process_but_its_own_and_no_file_of_another_place() {
+    let check = "test -e done && test \"$(ls /proc | grep -c '^[0-9]')\" -lt 12 && \
+                 test -z \"$(ls -A /run | grep -v -e towline -e systemd -e resolvconf -e NetworkManager)\" && \
+                 test ! -e \"$HOME/../towline/towline.db\" && test ! -e \"$HOME/../towline/token\"";
+    run_to_done(&desk_doing("touch done"), check);
+}
+
+#[test]
+fn a_mount_point_that_an_agent_replaces_by_a_symlink_leads_nowhere() {
+    // bubblewrap makes mount points while it still sees all files.
+    let commands = "if [ ! -e first ]; then touch first; mv \"$HOME/.claude\" \"$HOME/old\"; ln -s /oldroot\"$HOME\"/outside \"$HOME/.claude\"; \
+                    else touch done; fi";
+    let desk = desk_doing(commands);
+    let home = desk.home.path();
+    std::fs::create_dir_all(home.join(".claude")).expect("a folder");
+    std::fs::write(home.join(".claude/settings.json"), "{}").expect("written");
+    std::fs::create_dir(home.join("outside")).expect("a folder");
+    run_to_done(&desk, "test -e done");
+    let outside = std::fs::read_dir(home.join("outside")).expect("a folder").count();
+    assert_eq!(outside, 0);
+}
