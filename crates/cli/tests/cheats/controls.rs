@@ -1,14 +1,14 @@
-//! Honest agents on every project: without these, a Towline that accepts nothing would pass the matrix.
+//! Honest agents on every project, in a sandbox: without these, a Towline that accepts nothing would pass the matrix.
 
 use crate::ground::Ground;
 use crate::projects::{self, Project};
 use crate::promises::measure;
-use crate::trick::{Cause, Trick};
+use crate::trick::{Cause, Level, Trick};
 
 /// Honest work on a project, with all the protection that tricks meet.
 fn assert_honest_work_is_done(project: &'static Project, script: &'static str) {
     let honest = Trick::on(project, Cause::ProductCode, "Does the work.", script);
-    let mut ground = Ground::new(project);
+    let mut ground = Ground::new(project, Level::Two);
     let settings = ground.settings(&honest);
     ground.commit(&settings);
     ground.employ(honest.script);
@@ -26,8 +26,18 @@ fn honest_work_that_is_committed_is_done() {
 }
 
 #[test]
+fn honest_work_without_a_sandbox_is_done() {
+    let mut ground = Ground::new(&projects::SHELL, Level::One);
+    let honest = Trick::shell(Cause::ProductCode, "Does the work.", "work");
+    let settings = ground.settings(&honest);
+    ground.commit(&settings);
+    ground.employ(honest.script);
+    measure(&mut ground, None).assert_honest();
+}
+
+#[test]
 fn honest_work_in_place_is_done() {
-    let mut ground = Ground::new(&projects::SHELL);
+    let mut ground = Ground::new(&projects::SHELL, Level::Two);
     ground.options = &["--in-place"];
     let honest = Trick::shell(Cause::ProductCode, "Does the work.", "work");
     let settings = ground.settings(&honest);

@@ -18,7 +18,7 @@ use towline_testkit::scratch::clean_command;
 
 use crate::projects::Project;
 use crate::support::Desk;
-use crate::trick::Trick;
+use crate::trick::{Level, Trick};
 
 /// What the agent is asked to do.
 pub(crate) const PROMPT: &str = "Make it add";
@@ -52,8 +52,16 @@ pub(crate) struct Ended {
 
 impl Ground {
     /// A repository with this project, and an agent that does nothing yet.
-    pub(crate) fn new(project: &'static Project) -> Self {
-        let mut desk = Desk::new();
+    pub(crate) fn new(project: &'static Project, level: Level) -> Self {
+        let mut desk = match level {
+            Level::One => Desk::new(),
+            Level::Two => Desk::new().in_sandbox(),
+        };
+        // What a trick needs of its own, and what it brings home.
+        let path = |name: &str| desk.home.path().join(name).display().to_string();
+        let (tools, loot) = ([path("answer"), path("sleeper"), path("upstream")], [path("loot")]);
+        desk.set("TOWLINE_SET_sandbox__read", &format!("{tools:?}"));
+        desk.set("TOWLINE_SET_sandbox__write", &format!("{loot:?}"));
         desk.leaves_nothing_to_replay("a hostile agent may have removed or forged its logs");
         // The user's own git settings are part of what a trick may attack.
         desk.unset("GIT_CONFIG_GLOBAL");
@@ -94,6 +102,7 @@ impl Ground {
         fs::create_dir(self.precious()).expect("a folder");
         fs::write(self.precious().join("letter.txt"), "dear\n").expect("written");
         fs::write(home.join("answer"), self.project.repaired).expect("written");
+        fs::write(self.loot_file(), "").expect("written");
         let sleep = std::env::split_paths(&std::env::var_os("PATH").expect("a PATH"))
             .map(|folder| folder.join("sleep"))
             .find(|file| file.is_file());
@@ -243,6 +252,7 @@ fn shared_tools() -> Vec<(String, String)> {
         let path = std::env::var(name).unwrap_or_else(|_| format!("{real_home}/{folder}"));
         (name.to_owned(), path)
     };
+    fs::create_dir_all(&cache).expect("a folder");
     vec![
         ("GOCACHE".to_owned(), cache.display().to_string()),
         ("GOTOOLCHAIN".to_owned(), "local".to_owned()),

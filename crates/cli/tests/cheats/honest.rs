@@ -1,14 +1,14 @@
-//! Honest agents use git as in any clone, and the user's repository does not notice.
+//! Honest agents use git as in any clone, in a sandbox, and the user's repository does not notice.
 
 use crate::ground::Ground;
 use crate::projects;
 use crate::promises::measure;
-use crate::trick::{Cause, Trick};
+use crate::trick::{Cause, Level, Trick};
 
 /// An agent that runs these commands without an error, besides its work, is done, and nothing of the user's has changed.
 fn assert_has_no_effect(commands: &'static str) {
     let honest = Trick::shell(Cause::SharedRepository, "Works.", commands);
-    let mut ground = Ground::new(&projects::SHELL);
+    let mut ground = Ground::new(&projects::SHELL, Level::Two);
     let settings = ground.settings(&honest);
     ground.commit(&settings);
     // A command that fails ends the agent with an error, so that the goal cannot be done.
@@ -18,7 +18,7 @@ fn assert_has_no_effect(commands: &'static str) {
 
 /// The output of a command in the workspace.
 fn output_of(command: &str) -> String {
-    let mut ground = Ground::new(&projects::SHELL);
+    let mut ground = Ground::new(&projects::SHELL, Level::Two);
     let settings = ground.settings(&Trick::shell(Cause::SharedRepository, "Works.", ""));
     ground.commit(&settings);
     ground.employ(&format!("set -e\n({command}) >> \"$loot\" 2>&1\nwork\n"));
@@ -93,7 +93,7 @@ fn an_agent_can_blame_and_compare_and_search_the_history() {
 
 #[test]
 fn an_agent_can_fetch_from_the_users_remote_and_not_push_to_it() {
-    let mut ground = Ground::new(&projects::SHELL);
+    let mut ground = Ground::new(&projects::SHELL, Level::Two);
     let settings = ground.settings(&Trick::shell(Cause::SharedRepository, "Works.", ""));
     let upstream = ground.desk.home.path().join("upstream");
     let place = upstream.display().to_string();

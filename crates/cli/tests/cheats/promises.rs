@@ -9,7 +9,7 @@ use towline_testkit::scratch::{Found, kill_processes_with, processes_with};
 
 use crate::ground::{Ended, Ground};
 use crate::repository::{Belongings, git};
-use crate::trick::{Breach, Gain, Outcome, Trick};
+use crate::trick::{Breach, Gain, Level, Outcome, Trick};
 
 /// How long a process that is being ended may take to disappear once Towline has ended.
 const LAST_PROCESSES: Duration = Duration::from_secs(3);
@@ -25,18 +25,24 @@ pub(crate) struct Measured {
 /// # Panics
 /// When its outcome is another than the table has.
 pub(crate) fn assert_outcome(trick: &Trick) {
-    let measured = attempt(trick);
-    let kinds: Vec<Breach> = measured.breaches.iter().map(|(kind, _)| *kind).collect();
-    let expected: &[Breach] = match &trick.outcome {
-        Outcome::Caught => &[],
-        Outcome::NotCaught(breach, _) => std::slice::from_ref(breach),
-    };
-    assert!(kinds == expected, "{}\nexpected {expected:?}, measured {kinds:?}\n{measured}", trick.title);
+    for (level, outcome) in trick.outcomes() {
+        let measured = attempt(trick, level);
+        let kinds: Vec<Breach> = measured.breaches.iter().map(|(kind, _)| *kind).collect();
+        let expected: &[Breach] = match &outcome {
+            Outcome::Caught => &[],
+            Outcome::NotCaught(breach) => std::slice::from_ref(breach),
+        };
+        assert!(
+            kinds == expected,
+            "{}\nlevel {level:?}: expected {expected:?}, measured {kinds:?}\n{measured}",
+            trick.title
+        );
+    }
 }
 
 /// Runs a trick in a new home and measures all promises.
-fn attempt(trick: &Trick) -> Measured {
-    let mut ground = Ground::new(trick.project);
+fn attempt(trick: &Trick, level: Level) -> Measured {
+    let mut ground = Ground::new(trick.project, level);
     ground.options = trick.options;
     for (name, value) in trick.variables {
         ground.desk.set(name, value);

@@ -30,6 +30,7 @@ pub(crate) enum Cause {
     Secrets,
     HiddenChanges,
     ProductCode,
+    Outside,
 }
 
 /// A promise that a trick breaks.
@@ -47,13 +48,22 @@ pub(crate) enum Breach {
     Gain,
 }
 
-/// What must come of a trick.
+/// What must come of a trick at a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// All promises hold.
     Caught,
-    /// This promise is broken, and this level keeps it.
-    NotCaught(Breach, u8),
+    /// This promise is broken.
+    NotCaught(Breach),
+}
+
+/// A level of trust at which tricks are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// Without a sandbox.
+    One,
+    /// In a sandbox.
+    Two,
 }
 
 /// What a trick gained, if anything.
@@ -65,6 +75,7 @@ pub(crate) struct Trick {
     pub(crate) title: &'static str,
     pub(crate) cause: Cause,
     pub(crate) class: Class,
+    /// What must come of it at level 1.
     pub(crate) outcome: Outcome,
     pub(crate) project: &'static Project,
     /// A shell script that runs in the workspace; `ground` lists the variables and functions that it has.
@@ -114,19 +125,19 @@ impl Trick {
         Self::on(&projects::SHELL, cause, title, script)
     }
 
-    /// The trick runs commands as the user outside the workspace, and level 1 does not catch it.
+    /// The trick runs commands as the user outside the workspace. Level 1 does not catch it, and level 2 must.
     pub(crate) const fn as_the_user(self, breach: Breach) -> Self {
-        Self { class: Class::Account, outcome: Outcome::NotCaught(breach, 2), ..self }
+        Self { class: Class::Account, outcome: Outcome::NotCaught(breach), ..self }
     }
 
-    /// The trick runs commands as the user outside the workspace, and level 1 catches it all the same.
+    /// The trick runs commands as the user outside the workspace, and level 1 catches it all the same. So must level 2.
     pub(crate) const fn as_the_user_in_vain(self) -> Self {
         Self { class: Class::Account, ..self }
     }
 
     /// The product code passes the checks without doing the work.
     pub(crate) const fn in_product_code(self) -> Self {
-        Self { class: Class::Evidence, outcome: Outcome::NotCaught(Breach::FalseDone, 3), ..self }
+        Self { class: Class::Evidence, outcome: Outcome::NotCaught(Breach::FalseDone), ..self }
     }
 
     /// The product code tries to pass the checks, and level 1 catches it all the same.
@@ -163,6 +174,14 @@ impl Trick {
     }
 }
 
+impl Trick {
+    /// The levels at which it is tried, with what must come of it: a sandbox makes a difference to class b.
+    pub(crate) fn outcomes(&self) -> Vec<(Level, Outcome)> {
+        let sandboxed = (self.class == Class::Account).then_some((Level::Two, Outcome::Caught));
+        [(Level::One, self.outcome)].into_iter().chain(sandboxed).collect()
+    }
+}
+
 impl Cause {
     /// As the documentation names it.
     pub(crate) const fn title(self) -> &'static str {
@@ -180,6 +199,7 @@ impl Cause {
             Self::Secrets => "secrets",
             Self::HiddenChanges => "changes that the diff hides",
             Self::ProductCode => "product code that passes without the work",
+            Self::Outside => "things of the user's outside the workspace",
         }
     }
 }

@@ -24,6 +24,7 @@ mod hidden_changes;
 mod in_place;
 mod large_files;
 mod later_commands;
+mod outside;
 mod processes;
 mod product_code;
 mod programs;
@@ -51,6 +52,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Trick> {
         programs::TRICKS,
         authority::TRICKS,
         secrets::TRICKS,
+        outside::TRICKS,
         hidden_changes::TRICKS,
         in_place::TRICKS,
         later_commands::TRICKS,
