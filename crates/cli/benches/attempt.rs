@@ -21,6 +21,11 @@ const TIMES: usize = 25;
 /// What Towline may add to an attempt, in milliseconds.
 const GOAL: f64 = 60.0;
 
+const SANDBOX: &str = "The sandbox of an attempt";
+/// What it may add to an agent and to a check, in milliseconds.
+const AGENT_GOAL: f64 = 15.0;
+const CHECK_GOAL: f64 = 10.0;
+
 const LARGE: &str = "An attempt in a repository with 100,000 files";
 const FILES: usize = 100_000;
 /// An attempt makes the candidate and one checkout, and hashes every file of that.
@@ -53,6 +58,7 @@ impl Run {
 
 fn main() {
     in_a_small_repository();
+    in_a_sandbox();
     in_a_large_repository();
 }
 
@@ -83,6 +89,23 @@ fn in_a_small_repository() {
     Figure::new(SECTION, "the workspace", middle(&|run| run.workspace), "ms").beside(beside).print();
     let beside = "`towline run` from its start to its exit";
     Figure::new(SECTION, "the whole goal", middle(&|run| run.whole), "ms").beside(beside).print();
+}
+
+/// The same with a sandbox and without, by turns.
+fn in_a_sandbox() {
+    let (open, confined) = (desk(), desk().in_sandbox());
+    run(&open);
+    run(&confined);
+    let (open, confined): (Vec<Run>, Vec<Run>) = (0..TIMES).map(|_| (run(&open), run(&confined))).unzip();
+    let parts: [(&str, &dyn Fn(&Run) -> f64, f64); 2] = [
+        ("added to an agent", &|run| run.parts[0] + run.parts[1], AGENT_GOAL),
+        ("added to a check", &|run| run.parts[3], CHECK_GOAL),
+    ];
+    for (what, part, goal) in parts {
+        let (without, with) = (median(open.iter().map(part)), median(confined.iter().map(part)));
+        let beside = format!("with: {} ms; without: {} ms", shown(with), shown(without));
+        Figure::new(SANDBOX, what, with - without, "ms").below(goal).beside(beside).print();
+    }
 }
 
 /// The same in a large repository, once: beside git's own checkout of the same files.
