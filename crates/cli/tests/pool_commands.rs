@@ -32,6 +32,8 @@ fn a_name_of_nothing_is_no_task() {
         (&["add", " "], "the prompt is empty"),
         (&["add", "goals/"], "`goals/` is no task: it looks like a file or folder"),
         (&["run", "/no/such/folder"], "`/no/such/folder` is no task"),
+        (&["add", "goals.txt"], "`goals.txt` is no task: it looks like a file or folder"),
+        (&["add", "goals.txt"], "echo goals.txt | towline add -"),
         (&["add", "goal.md"], "cannot read goal.md: there is no such file"),
     ] {
         let refused = desk.towline([words, &["--check", "true"]].concat());

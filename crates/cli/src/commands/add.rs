@@ -11,7 +11,7 @@ use towline_view::hints;
 use crate::commands::trust::ask_first;
 use crate::notices;
 use crate::output::{self, Layout};
-use crate::prompt::prompt;
+use crate::prompt::{as_task, prompt};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -94,6 +94,9 @@ fn summary(new: usize, there: usize) -> String {
     }
 }
 
+/// What to do when something is neither a task nor there.
+const INSTEAD: &str = "give files and folders that exist; quote a longer prompt";
+
 fn requests(context: &Context, args: &Add) -> Result<Vec<Request>, Error> {
     let common = Request {
         checks: args.check.clone(),
@@ -113,9 +116,9 @@ fn requests(context: &Context, args: &Add) -> Result<Vec<Request>, Error> {
     }
     if let Some(missing) = args.words.iter().find(|word| names_file(word) && !is_there(word)) {
         return Err(Error::usage(format!("cannot read {missing}: there is no such file"))
-            .hint(format!("{missing} looks like a file; quote a longer prompt")));
+            .hint(format!("{INSTEAD}; {}", as_task(missing, "add"))));
     }
-    let prompt = prompt(&args.words, "give files and folders that exist; quote a longer prompt")?;
+    let prompt = prompt(&args.words, "add", INSTEAD)?;
     Ok(vec![Request { prompt: Some(prompt), ..common }])
 }
 

@@ -101,7 +101,7 @@ fn request(run: &Run) -> Result<Request, Error> {
     const EXAMPLE: &str = "describe the task: towline run \"fix the failing test\" --check \"cargo test\"";
     let task = match run.prompt.as_slice() {
         [] => None,
-        given => Some(prompt(given, EXAMPLE).map_err(|failure| failure.hint(EXAMPLE))?),
+        given => Some(prompt(given, "run", EXAMPLE)?),
     };
     Ok(Request {
         prompt: task,
