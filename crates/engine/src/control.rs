@@ -75,6 +75,8 @@ pub enum Request {
     Follow { goal: GoalId },
     /// Report why goals of the queue wait.
     PoolState,
+    /// Take note that another process has removed a goal. Its log went with it, so no event shows that.
+    Removed { goal: GoalId },
 }
 
 /// A report that an agent makes through Towline's tools.
@@ -207,7 +209,7 @@ async fn serve_client(stream: UnixStream, shared: Arc<Shared>, places: Arc<Place
     let Some(line) = request_line(&mut reading, REQUEST_PATIENCE).await else { return };
     let reply = match (serde_json::from_str(&line), refusal) {
         (Err(_), _) => Reply::NotUnderstood,
-        (Ok(Request::Command { .. }), Some(why)) => Reply::Refused { why },
+        (Ok(Request::Command { .. } | Request::Removed { .. }), Some(why)) => Reply::Refused { why },
         (Ok(Request::Command { goal, command }), None) => {
             let granted = match shared.driven(goal) {
                 Some(driven) => Steerer::new(driven.orders).send(command.into()).await,
@@ -226,6 +228,10 @@ async fn serve_client(stream: UnixStream, shared: Arc<Shared>, places: Arc<Place
         (Ok(Request::PoolState), _) => {
             let (is_draining, held) = (shared.signals.is_draining(), shared.held.get());
             Reply::PoolState { state: PoolState { is_draining, held } }
+        }
+        (Ok(Request::Removed { goal }), None) => {
+            shared.tail.pass_on_removal(goal);
+            Reply::Accepted
         }
         (Ok(Request::Follow { goal }), _) => tokio::select! {
             reply = pass_on_all(&mut writing, &shared, goal) => match reply {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::task::TaskTracker;
 use towline_check::{CheckError, Environment};
 use towline_core::{Envelope, Event, Goal, GoalId, GoalState, PoolSeq, Source};
@@ -316,6 +316,12 @@ impl Engine {
     /// pool.
     pub fn pool_events(&self, after: PoolSeq) -> PoolEvents {
         self.shared.tail.events(Arc::clone(&self.shared.store), after)
+    }
+
+    /// Goals that are removed from now on, as far as their removers report it to this engine. A goal's log goes with it, so its events
+    /// do not show that.
+    pub fn removals(&self) -> broadcast::Receiver<GoalId> {
+        self.shared.tail.removals()
     }
 
     /// The message that the agent of a goal is writing, while this engine drives the goal.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
-use towline_core::{Envelope, PoolSeq};
+use towline_core::{Envelope, GoalId, PoolSeq};
 use towline_store::{Store, StoreError};
 
 use crate::engine::Shared;
@@ -30,11 +30,12 @@ pub type Placed = (PoolSeq, Envelope);
 #[derive(Debug, Clone)]
 pub(crate) struct Tail {
     batches: broadcast::Sender<Arc<[Placed]>>,
+    removals: broadcast::Sender<GoalId>,
 }
 
 impl Tail {
     pub(crate) fn new() -> Self {
-        Self { batches: broadcast::Sender::new(BATCHES) }
+        Self { batches: broadcast::Sender::new(BATCHES), removals: broadcast::Sender::new(BATCHES) }
     }
 
     /// The events after this place, and then those that follow.
@@ -46,6 +47,17 @@ impl Tail {
             page: VecDeque::new(),
             is_behind: true,
         }
+    }
+
+    /// Goals that are removed from now on.
+    pub(crate) fn removals(&self) -> broadcast::Receiver<GoalId> {
+        self.removals.subscribe()
+    }
+
+    /// Passes on that a goal was removed.
+    pub(crate) fn pass_on_removal(&self, goal: GoalId) {
+        // There may be no listener.
+        let _ = self.removals.send(goal);
     }
 
     /// Reads what is new whenever something was recorded, as long as the engine lives.
