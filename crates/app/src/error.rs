@@ -335,6 +335,7 @@ fn removal_hint(goal: GoalId, error: &RemovalError) -> Option<Hint> {
         RemovalError::Engine(_) | RemovalError::Alive { .. } => {
             Some([("end it first", Action::Cancel(goal))].into())
         }
+        RemovalError::Unfinished { .. } => Some([("remove it all the same", force)].into()),
         RemovalError::Submodules { workspace, .. } => {
             let place = workspace.display();
             let leave =

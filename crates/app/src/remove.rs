@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use towline_api::{PreservedReport, RmReport};
 use towline_core::{Commit, GoalId};
-use towline_engine::{Engine, Home, RemovalError, Removed, UnmergedWork};
+use towline_engine::{
+    Engine, Home, RemovalError, Removed, Request, UnmergedWork, ask_engine, is_driven, running_server,
+};
 use towline_store::{GoalRecord, Listing, Store, StoreError};
 
 use crate::context::{Context, State};
@@ -54,12 +56,13 @@ impl Removal {
     }
 }
 
-/// Removes goals one by one and shows each; one that cannot be removed does not keep the others. By `force`, unmerged work is
-/// stored under a private ref, and goals that cannot be read are removed, too.
+/// Removes goals one by one and shows each; one that cannot be removed does not keep the others. One that has not ended is removed if
+/// `agrees` does. By `force`, nobody is asked, unmerged work is stored under a private ref, and goals that cannot be read are removed, too.
 pub async fn remove(
     context: &Context,
     ids: &[String],
     force: bool,
+    mut agrees: impl FnMut(&GoalRecord) -> bool,
     mut show: impl FnMut(&Removal),
 ) -> Result<Vec<Removal>, Error> {
     let mut records: Vec<GoalRecord> = Vec::new();
@@ -86,16 +89,23 @@ pub async fn remove(
     let mut removals = Vec::new();
     for record in records {
         let goal = record.goal.id;
-        let removed = remove_one(&engine, goal, unmerged).await;
+        let is_given_up = force || is_agreed(&home, &record, &mut agrees);
+        let removed = remove_one(&engine, goal, unmerged, is_given_up).await;
         if removed.as_ref().is_ok_and(|removed| removed.preserved.is_empty() && removed.left.files.is_none())
         {
             remove_sample(&home, store.as_ref(), &record.goal.workspace.repository).await;
+        }
+        if removed.is_ok() {
+            report_to_server(&home, goal).await;
         }
         removals.push(Removal { goal, record: Some(record), removed });
         removals.last().into_iter().for_each(&mut show);
     }
     for goal in unreadable {
         let removed = engine.discard(goal).await.map(|()| Removed::default());
+        if removed.is_ok() {
+            report_to_server(&home, goal).await;
+        }
         removals.push(Removal { goal, record: None, removed });
         removals.last().into_iter().for_each(&mut show);
     }
@@ -107,8 +117,33 @@ async fn is_unreadable(state: &State, goal: GoalId) -> bool {
     matches!(state.store.load(goal).await, Err(StoreError::Unreadable { .. }))
 }
 
-async fn remove_one(engine: &Engine, goal: GoalId, unmerged: UnmergedWork) -> Result<Removed, RemovalError> {
-    engine.hold(goal).await?.remove(unmerged).await
+/// Reports the removal to the server, which shows it to those who look at its goals.
+async fn report_to_server(home: &Home, goal: GoalId) {
+    if let Some(server) = running_server(home) {
+        // Without this, they see it when they open the goal or come back.
+        let _ = ask_engine(home, &server.worker, &Request::Removed { goal }).await;
+    }
+}
+
+/// Whether a person gives up a goal that could go on. What an engine runs is refused anyway, so nobody is asked about it.
+fn is_agreed(home: &Home, record: &GoalRecord, agrees: &mut impl FnMut(&GoalRecord) -> bool) -> bool {
+    !record.state.phase.has_ended() && !is_driven(home, record.lease.as_ref()) && agrees(record)
+}
+
+async fn remove_one(
+    engine: &Engine,
+    goal: GoalId,
+    unmerged: UnmergedWork,
+    is_given_up: bool,
+) -> Result<Removed, RemovalError> {
+    let held = engine.hold(goal).await?;
+    let phase = &held.record.state.phase;
+    if !is_given_up && !phase.has_ended() {
+        let phase = phase.name();
+        held.give_back().await;
+        return Err(RemovalError::Unfinished { phase });
+    }
+    held.remove(unmerged).await
 }
 
 /// Removes the sample project of a demo with the last goal in it.

@@ -60,6 +60,16 @@ pub(crate) fn eprint(text: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// Asks a person on the terminal whether to go on. Without a terminal, the answer is no.
+pub(crate) fn agrees(question: fmt::Arguments<'_>) -> bool {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return false;
+    }
+    let asked = write!(io::stderr().lock(), "{} [y/N] ", without_orders(&question.to_string()));
+    let mut answer = String::new();
+    asked.is_ok() && io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
 /// Shows progress on standard error if that is a terminal, and removes it at the end.
 pub(crate) fn progress(what: &'static str) -> impl Fn(usize, usize) + Send + 'static {
     let is_watched = io::stderr().is_terminal();

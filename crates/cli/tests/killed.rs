@@ -112,7 +112,10 @@ fn what_killed_supervisors_left_before_the_first_attempt_ends_with_the_goal() {
             wait_for(LIMIT, place, || desk.home.path().join("up").exists());
             let goal = desk.only_goal();
             kill_with_supervisor(towline);
-            let stopped = desk.towline([stop, &goal]);
+            let stopped = desk.towline(match stop {
+                "rm" => vec!["rm", "--force", &goal],
+                stop => vec![stop, &goal],
+            });
             assert_eq!(stopped.code, Some(0), "{place}, {stop}: {stopped:?}");
             wait_until_process_tree_gone(&desk.home.marker(), Duration::from_secs(1));
         }

@@ -7,6 +7,7 @@ mod support;
 use std::path::Path;
 
 use serde_json::json;
+use support::terminal::Terminal;
 use support::{Desk, LIMIT, finish};
 use towline_testkit::hostile;
 use towline_testkit::scratch::wait_for;
@@ -129,6 +130,33 @@ fn a_goal_that_somebody_drives_is_refused() {
     let removed = desk.towline(["rm", &goal]);
     assert_eq!(removed.code, Some(0), "nothing was done yet: {removed:?}");
     assert_eq!(traces(&desk, &goal), Vec::<String>::new());
+}
+
+#[test]
+fn a_goal_that_has_not_ended_is_removed_after_a_question_or_by_force() {
+    let desk = desk();
+    let waiting = || {
+        let added = desk.towline(["add", "fix it", "--check", "true", "--json"]);
+        let goal = added.json()["id"].as_str().expect("an id").to_owned();
+        assert_eq!(desk.towline(["pause", &goal]).code, Some(0));
+        goal
+    };
+    let goal = waiting();
+    let refused = desk.towline(["rm", &goal]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    for wanted in ["it is paused and has not ended", "towline rm --force"] {
+        assert!(refused.stderr.contains(wanted), "no {wanted:?} in {}", refused.stderr);
+    }
+    for (answer, code) in [("n", 4), ("", 4), ("y", 0)] {
+        let mut terminal = Terminal::new();
+        let towline = terminal.start(&desk.command(["rm", &goal]));
+        terminal.wait_for("is paused and has not ended; remove it? [y/N]", 1);
+        terminal.type_in(answer);
+        assert_eq!(finish(towline).code, Some(code), "{answer:?}: {}", terminal.shown());
+        assert_eq!(desk.towline(["show", &goal]).code, Some(if code == 0 { 5 } else { 0 }));
+    }
+    let goal = waiting();
+    assert_eq!(desk.towline(["rm", "--force", &goal]).code, Some(0));
 }
 
 #[test]

@@ -56,6 +56,12 @@ pub enum RemovalError {
         /// The supervisor's directory.
         dir: PathBuf,
     },
+    /// It can still go on, and nobody has agreed to give it up.
+    #[error("it is {phase} and has not ended")]
+    Unfinished {
+        /// The phase's name.
+        phase: &'static str,
+    },
     /// Its work is in no branch of the user.
     #[error("it has work that is in none of your branches")]
     Unmerged { work: Vec<Unmerged> },

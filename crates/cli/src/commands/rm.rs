@@ -12,13 +12,14 @@ use crate::output::{self, Layout};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+A goal that has not ended is removed after a question on the terminal, or with --force. \
 A goal whose work is in none of your branches, remote branches or tags is not removed. With --force it is removed, and its \
 work stays under refs/towline/removed/ in the repository: `git branch NAME COMMIT` with the printed commit restores it.")]
 pub(crate) struct Rm {
     /// The goals' ids, prefixes of them, or `@`
     #[arg(required = true)]
     ids: Vec<String>,
-    /// Also remove goals with unmerged work, and goals that cannot be read
+    /// Also remove goals that have not ended, goals with unmerged work, and goals that cannot be read
     #[arg(short, long)]
     force: bool,
     /// Print the result as JSON
@@ -34,7 +35,11 @@ pub(crate) async fn run(context: &Context, args: Rm) -> Result<ExitCode, Error> 
         (None, Ok(_)) => print_discarded(removal.goal),
         (_, Err(_)) => {}
     };
-    let removals = towline_app::remove(context, &args.ids, args.force, show).await?;
+    let agrees = |record: &GoalRecord| {
+        let (id, phase) = (record.goal.id.short(), record.state.phase.name());
+        !args.json && output::agrees(format_args!("goal {id} is {phase} and has not ended; remove it?"))
+    };
+    let removals = towline_app::remove(context, &args.ids, args.force, agrees, show).await?;
     let several = removals.len() > 1 || args.json;
     if args.json {
         output::print_json_or_exit(Layout::Pretty, &removals.iter().map(Removal::report).collect::<Vec<_>>());
