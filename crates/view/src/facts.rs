@@ -58,7 +58,7 @@ fn request(GoalRecord { goal, state, .. }: &GoalRecord, now: Timestamp) -> Vec<(
         facts.push(("prompt", goal.prompt.trim().to_owned()));
     }
     let time = |what: &str, at: Timestamp| format!("{what} {}", clock_time(at, now));
-    let times = [Some(("created", goal.created_at)), state.first_started_at.map(|at| ("started", at))];
+    let times = [Some(("created", goal.created_at)), started_at(state).map(|at| ("started", at))];
     let ended = state.settled_at.filter(|_| state.phase.is_settled()).map(|at| (state.phase.name(), at));
     let times = times.into_iter().chain([ended]).flatten().map(|(what, at)| time(what, at));
     facts.push(("times", times.collect::<Vec<_>>().join(" · ")));
@@ -71,6 +71,11 @@ fn request(GoalRecord { goal, state, .. }: &GoalRecord, now: Timestamp) -> Vec<(
     let priority = goal.scheduling.priority;
     facts.extend((priority != 0).then(|| ("priority", priority.to_string())));
     facts
+}
+
+/// When the work began. The start that wall time counts from moves on while a goal waits for a person.
+fn started_at(state: &GoalState) -> Option<Timestamp> {
+    state.attempts.first().map(|first| first.started_at).into_iter().chain(state.first_started_at).min()
 }
 
 /// The result of the checks before any work, and whether the checks are still the same.
@@ -213,5 +218,15 @@ mod tests {
         assert_eq!(names, ["prompt", "times", "after", "priority"]);
         assert!(facts[1].1.starts_with("created "), "{facts:?}");
         assert_eq!(facts[2].1, format!("{} (merged)", record.goal.id.short()));
+    }
+
+    #[test]
+    fn the_start_that_is_shown_stays_when_waiting_moves_the_one_that_wall_time_counts_from() {
+        let mut state = record().state;
+        assert_eq!(started_at(&state), Some(at(0)), "before the first attempt");
+        state.attempts[0].started_at = at(60);
+        assert_eq!(started_at(&state), Some(at(0)), "when the workspace was made");
+        state.first_started_at = Some(at(3_600));
+        assert_eq!(started_at(&state), Some(at(60)));
     }
 }
