@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use towline_core::{Event, GoalId, NextSession, Phase};
 use towline_engine::{GoalCommand, is_driven};
+use towline_store::GoalRecord;
 
 use crate::agents::{GoalAgents, agents_of};
 use crate::context::{Context, State};
 use crate::draft::commands_as_checks;
-use crate::error::Error;
+use crate::error::{Action, Error};
 use crate::find::{self, Found};
 use crate::server::server_of;
 use crate::steer::pass_on;
@@ -38,6 +39,9 @@ pub async fn resume(
     let found = Box::new(find::goal(context, id).await?);
     let checks = commands_as_checks(checks)?;
     let phase = &found.record.state.phase;
+    if matches!(command, Some(GoalCommand::Retry { .. })) && matches!(phase, Phase::Blocked { .. }) {
+        must_not_ask(context, &found)?;
+    }
     let waits = matches!(phase, Phase::Sleeping { .. } | Phase::Limited { .. });
     match &command {
         _ if !checks.is_empty() => {}
@@ -55,6 +59,15 @@ pub async fn resume(
         Some(_) => by_server(context, *found, requests).await,
         None => Ok(Resumption::Here { found, agents, requests }),
     }
+}
+
+/// Refuses a goal that goes on with the answer to its question, and with nothing else.
+fn must_not_ask(context: &Context, found: &Found) -> Result<(), Error> {
+    let GoalRecord { goal, state, .. } = &found.record;
+    let Some(open) = state.open_question() else { return Ok(()) };
+    let title = context.secrets.brief(&open.ask.title());
+    Err(Error::usage(format!("goal {} waits for an answer: {title}", goal.id.short()))
+        .hint([("it continues with one", Action::Answer(goal.id, open.n.0))]))
 }
 
 /// Has the server continue the goal.
