@@ -127,14 +127,17 @@ pub struct Stopped {
     pub left: usize,
 }
 
-/// Asks the server to end, and waits until it is gone. `asked_about` gets the goals whose turns it waits for.
-pub async fn stop_server(context: &Context, asked_about: impl FnOnce(&[GoalId])) -> Result<Stopped, Error> {
+/// Asks the server to end, and waits until it is gone. `asked_about` gets the goals whose turns it waits for, and for how long.
+pub async fn stop_server(
+    context: &Context,
+    asked_about: impl FnOnce(&[GoalId], Duration),
+) -> Result<Stopped, Error> {
     let state = context.state()?;
     let server = running_server(&state.home).ok_or_else(|| Error::not_found("no server is running"))?;
     let asked = server.ask_to_end();
     asked
         .map_err(|error| Error::internal(format!("cannot stop the server (pid {}): {error}", server.pid)))?;
-    asked_about(&working(&state).await?);
+    asked_about(&working(&state).await?, server.wait);
     let gone = tokio::time::timeout(patience_with(&server), engine_ended(&state.home, &server.worker)).await;
     if gone.is_err() {
         let what = format!("the server (pid {}) does not end", server.pid);

@@ -108,7 +108,10 @@ fn the_terminal_of_a_server_has_a_line_for_what_matters_and_names_what_still_run
     finish(server);
     terminal.wait_for("continues them:", 1);
     let down = finish(down);
-    assert!(down.stderr.contains(&format!("waiting for the turns of: {}", short(&second))), "{down:?}");
+    assert!(
+        down.stderr.contains(&format!("waiting up to 10m 00s for the turns of: {} ", short(&second))),
+        "{down:?}"
+    );
     std::fs::write(desk.home.path().join("go"), "").expect("written");
     let server = up(&desk);
     desk.wait_for_phase(&second, "done");
