@@ -16,6 +16,6 @@ pub(crate) use board::tests as samples;
 pub use board::{Board, Canvas};
 pub use ending::{ending, step_lines};
 pub use facts::{attempt_lines, fact_lines};
-pub use journal::{is_worth_a_line, journal_line, what_happened};
+pub use journal::{ShownQuestions, is_worth_a_line, journal_line, what_happened};
 pub use list::goal_table;
 pub use notices::{few, note_unprotected, notice_text};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use towline_app::Context;
 use towline_engine::{Clock, PoolEvents, SystemClock};
 use towline_store::Store;
-use towline_view::{is_worth_a_line, journal_line, what_happened};
+use towline_view::{ShownQuestions, is_worth_a_line, journal_line, what_happened};
 
 /// Prints what happens to goals until the engine has ended, or its log cannot be read any more.
 pub(super) async fn write(
@@ -14,8 +14,9 @@ pub(super) async fn write(
     context: Context,
     print: impl Fn(&str),
 ) {
+    let mut questions = ShownQuestions::default();
     while let Ok(Some((_, envelope))) = events.next().await {
-        if !is_worth_a_line(&envelope.event) {
+        if !is_worth_a_line(&envelope.event) || questions.has_shown(envelope.goal, &envelope.event) {
             continue;
         }
         // A goal that was removed meanwhile has nothing to show.
