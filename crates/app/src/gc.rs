@@ -57,7 +57,7 @@ pub fn why_spared(spared: &Spared) -> [String; 2] {
         ],
         SpareReason::MayContinue { phase } => [
             format!("it is {phase} and can be continued there"),
-            format!(" (towline retry {id}; or give it up: towline rm {id})"),
+            format!(" (towline retry {id}; or give it up: towline rm --force {id})"),
         ],
         SpareReason::Unmerged => {
             ["its work is in none of your branches".to_owned(), format!(" (towline merge {id})")]

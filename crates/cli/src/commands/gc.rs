@@ -101,7 +101,7 @@ mod tests {
         let checkout = "and its next verdict reuses or replaces this checkout";
         let wanted = [
             format!("left 0000002b: it is blocked, {checkout} (9 bytes); to remove it: towline cancel 0000002b"),
-            "left 00000029: it is failed and can be continued there (towline retry 00000029; or give it up: towline rm 00000029)".into(),
+            "left 00000029: it is failed and can be continued there (towline retry 00000029; or give it up: towline rm --force 00000029)".into(),
             format!("left 0000002a: it is paused, {checkout} (7 bytes); to remove it: towline cancel 0000002a"),
             format!("left 0000002a: it is paused, {checkout} (8 bytes); to remove it: towline cancel 0000002a"),
             "left 40 goals, each because its work is in none of your branches (`towline gc --json` lists them)".into(),
