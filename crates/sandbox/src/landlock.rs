@@ -322,7 +322,7 @@ fn restrict(granted: &[(PathBuf, Reach)], is_closed: bool) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::room::Private;
+    use crate::private::Private;
 
     struct Tree(tempfile::TempDir);
 

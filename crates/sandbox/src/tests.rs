@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use towline_core::Network;
+use towline_core::{Network, Sandbox};
 
 use crate::private::Private;
 use crate::room::{PrivatePath, Room, Rule, Signals};
@@ -107,7 +107,7 @@ fn a_mount_point_never_leads_through_what_a_program_left() {
     let private = scene.room.private.root().join("home");
     symlink(&outside, private.join(".nvm")).expect("a symlink");
     symlink(outside.join("file"), private.join("notes")).expect("a symlink");
-    scene.room.prepare().expect("prepared");
+    scene.room.prepare(Sandbox::Bubblewrap).expect("prepared");
     let kind = |name: &str| fs::symlink_metadata(private.join(name)).expect("there").file_type();
     assert!(kind(".nvm").is_dir() && kind("notes").is_file());
     assert_eq!(fs::read_dir(&outside).expect("a directory").count(), 0);
