@@ -167,6 +167,9 @@ pub struct NewMerge {
     /// The branch that gets the work; the one that is checked out without it.
     #[serde(default)]
     pub into: Option<String>,
+    /// The goal's commit that is to be merged, from the reply to a dry run. If the goal's work is another one by now, nothing is merged.
+    #[serde(default)]
+    pub candidate: Option<String>,
     /// The message of the commit.
     #[serde(default)]
     pub message: Option<String>,

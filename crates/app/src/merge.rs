@@ -25,6 +25,8 @@ use crate::recheck::{RecheckStep, recheck};
 pub struct Merge {
     /// The branch that gets the work; without one, the branch that is checked out.
     pub into: Option<String>,
+    /// The commit that is expected to be merged, as a plan has named it.
+    pub candidate: Option<String>,
     /// The message of the commit.
     pub message: Option<String>,
     /// Whether the user edits the message.
@@ -79,6 +81,7 @@ pub async fn merge(
     refuse_unfinished(&found.record, request.unproven, Taking::Merge)?;
     if request.dry_run {
         let work = Work::of(&found.state.home, &found.record)?;
+        work.must_be_expected(&found.record, request)?;
         let start = started_from(found.state.store.as_ref(), &found.record.goal).await;
         let plan = work.plan(&found.record, &start, request)?;
         return Ok(Some(outcome(request, &found.record, &work, &plan, None)));
@@ -111,6 +114,7 @@ async fn merge_held(
     let goal = record.goal.id;
     refuse_unfinished(&record, request.unproven, Taking::Merge)?;
     let work = &Work::of(&place.home, &record)?;
+    work.must_be_expected(&record, request)?;
     let start = started_from(place.store.as_ref(), &record.goal).await;
     let mut plan = work.plan(&record, &start, request)?;
     place.must_be_alone(&record, &plan).await?;
@@ -175,6 +179,19 @@ impl Work {
             _ => unproven_candidate(home, record)?,
         };
         Ok(Self { own, repository, candidate })
+    }
+
+    /// Refuses work that is newer than what the person has decided about.
+    fn must_be_expected(&self, record: &GoalRecord, request: &Merge) -> Result<(), Error> {
+        let (goal, now) = (record.goal.id, self.candidate.as_str());
+        match request.candidate.as_deref() {
+            Some(expected) if expected != now => {
+                let what =
+                    format!("not merged: the work of goal {} is {now} now, not {expected}", goal.short());
+                Err(Error::person(what).hint([("look at it first", Action::Diff(goal))]))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Brings the work into the user's repository, where no branch has it yet.

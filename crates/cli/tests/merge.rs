@@ -339,3 +339,29 @@ fn a_verified_commit_is_pushed_as_the_branch_of_its_goal() {
     let refused = desk.towline(["push", &goal, "nowhere"]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
 }
+
+#[test]
+fn a_merge_over_http_takes_the_work_of_its_plan_and_nothing_newer() {
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "date +%s%N > stamp.txt")).without_baseline();
+    let server = support::server::up(&desk);
+    let goal = support::server::add(&desk, "stamp it", &["--check", "test -e stamp.txt"]);
+    desk.wait_for_phase(&goal, "done");
+    let path = format!("/goals/{goal}/merge");
+    let (status, plan) = support::server::post(&desk, &path, &json!({"dry_run": true}));
+    assert_eq!(status, 200, "{plan}");
+    let planned = plan["candidate"].as_str().expect("a commit");
+    let head = desk.project.git(["rev-parse", "HEAD"]);
+    let other = "0".repeat(planned.len());
+    for dry_run in [true, false] {
+        let body = json!({"candidate": other, "dry_run": dry_run});
+        let (status, problem) = support::server::post(&desk, &path, &body);
+        assert_eq!((status, &problem["status"]), (409, &json!(409)), "{problem}");
+        let detail = problem["detail"].as_str().expect("a detail");
+        assert!(detail.contains(planned) && detail.contains(&other), "{detail}");
+    }
+    assert_eq!(desk.project.git(["rev-parse", "HEAD"]), head);
+    let (status, merged) = support::server::post(&desk, &path, &json!({"candidate": planned}));
+    assert_eq!((status, &merged["candidate"]), (200, &plan["candidate"]), "{merged}");
+    assert_ne!(desk.project.git(["rev-parse", "HEAD"]), head);
+    support::server::down(&desk, server);
+}

@@ -33,6 +33,7 @@ pub(crate) async fn merge(State(app): State<Arc<App>>, Path(id): Path<String>, b
     };
     let request = Merge {
         into: new.into,
+        candidate: new.candidate,
         message: new.message,
         edit: false,
         style,

@@ -60,6 +60,7 @@ async fn a_paused_goal_is_not_merged_and_the_hint_resumes_it() {
     let goal = desk.store_goal_as(|state| state.phase = PAUSED).await;
     let request = Merge {
         into: None,
+        candidate: None,
         message: None,
         edit: false,
         style: MergeStyle::default(),

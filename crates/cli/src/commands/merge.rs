@@ -70,6 +70,7 @@ pub(crate) async fn run(context: &Context, args: Merge) -> Result<ExitCode, Erro
     let request = towline_app::Merge {
         style: args.style(),
         into: args.into,
+        candidate: None,
         message: args.message,
         edit: args.edit,
         unproven: args.unproven,
