@@ -98,6 +98,10 @@ pub enum Event {
         /// The models that its configuration sets for the goal's agents.
         #[serde(default)]
         models: BTreeMap<AgentName, String>,
+        /// Where the goal's workspace is for this worker, if that is another place than before: the state directory was moved or
+        /// copied.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workspace: Option<String>,
     },
     /// The prerequisites have come to their end, and what they left is part of the goal.
     PrerequisitesMet { inherited: Inherited },

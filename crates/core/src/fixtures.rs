@@ -337,7 +337,7 @@ pub(crate) fn retry_fresh() -> Event {
 /// A worker whose configuration sets this model for the agent `claude` takes the goal.
 pub(crate) fn claimed(model: Option<&str>) -> Event {
     let models = model.map(|model| (AgentName::new("claude"), model.to_owned()));
-    Event::Claimed { worker: "w".into(), models: models.into_iter().collect() }
+    Event::Claimed { worker: "w".into(), models: models.into_iter().collect(), workspace: None }
 }
 
 /// The first session continues.

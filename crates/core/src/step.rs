@@ -158,7 +158,10 @@ impl Stepper<'_> {
         match (self.before.clone(), &incoming.event) {
             (_, Event::Notice { .. }) => {}
             (_, Event::ClockMoved { by_ms }) => self.move_clock(*by_ms),
-            (_, Event::Claimed { models, .. }) => {
+            (_, Event::Claimed { models, workspace, .. }) => {
+                if let (Some(binding), Some(path)) = (&mut self.state.workspace, workspace) {
+                    binding.path.clone_from(path);
+                }
                 self.state.generation = incoming.stamp.generation;
                 self.state.configured_models.clone_from(models);
             }

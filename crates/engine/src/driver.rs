@@ -199,8 +199,11 @@ impl Driver {
         &mut self,
         requests: impl IntoIterator<Item = Event>,
     ) -> Result<(), EngineError> {
-        let claimed =
-            self.own(Event::Claimed { worker: self.lease.worker.0.clone(), models: self.models.clone() });
+        let claimed = self.own(Event::Claimed {
+            worker: self.lease.worker.0.clone(),
+            models: self.models.clone(),
+            workspace: self.shared.home.moved_place(&self.goal, &self.state),
+        });
         let mut transition = Transition::from(self.state.clone());
         let requests: Vec<Incoming> = requests.into_iter().map(|event| self.operator(event)).collect();
         for incoming in std::iter::once(claimed).chain(requests) {

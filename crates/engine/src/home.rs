@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use towline_core::{AttemptNo, Goal, GoalId, GoalState};
+use towline_core::{AttemptNo, Goal, GoalId, GoalState, WorkspaceBinding};
 
 /// The directories in it.
 const DIRECTORIES: [&str; 12] = [
@@ -150,6 +150,24 @@ impl Home {
             Some(_) => self.moved_workspace(goal.id),
             None => self.workspace(goal.place()),
         }
+    }
+
+    /// Where the workspace of a goal is, if that is not where its state has it. The state directory was moved or copied then, and a copy
+    /// must leave the workspaces of the original alone. None for a goal that works in place, or whose workspace was not made yet.
+    pub(crate) fn moved_place(&self, goal: &Goal, state: &GoalState) -> Option<String> {
+        let stored = state.workspace.as_ref().filter(|_| !goal.workspace.mode.is_in_place())?;
+        let here = self.workspace_of(goal, state);
+        let is_same = Path::new(&stored.path) == here
+            || here
+                .canonicalize()
+                .is_ok_and(|here| Path::new(&stored.path).canonicalize().is_ok_and(|stored| stored == here));
+        (!is_same).then(|| here.display().to_string())
+    }
+
+    /// The same for a workspace that is bound to a goal, wherever that was when it was bound.
+    pub(crate) fn bound_workspace(&self, binding: &WorkspaceBinding) -> PathBuf {
+        let bound = Path::new(&binding.path);
+        bound.file_name().map_or_else(|| bound.to_owned(), |name| self.workspaces().join(name))
     }
 
     /// Where the workspace of a goal is moved when another goal continues it.

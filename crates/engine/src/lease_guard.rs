@@ -76,6 +76,10 @@ impl Engine {
             guard.give_back().await;
             return Err(error);
         }
+        if let Err(error) = guard.note_moved_place().await {
+            guard.give_back().await;
+            return Err(error);
+        }
         Ok(guard)
     }
 
@@ -146,6 +150,18 @@ impl LeaseGuard {
             self.is_claim_noted = true;
             self.record = self.shared.store.load(self.record.goal.id).await?;
         }
+        Ok(())
+    }
+
+    /// Records where the workspace is in a state directory that was moved or copied.
+    async fn note_moved_place(&mut self) -> Result<(), EngineError> {
+        let GoalRecord { goal, state, .. } = &self.record;
+        if self.is_claim_noted || self.shared.home.moved_place(goal, state).is_none() {
+            return Ok(());
+        }
+        self.driver.record_claim(None).await?;
+        self.is_claim_noted = true;
+        self.record = self.shared.store.load(self.record.goal.id).await?;
         Ok(())
     }
 

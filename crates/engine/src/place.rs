@@ -72,7 +72,7 @@ pub fn workspace_of(
     let id = goal.id.to_string();
     let own = repository.until(stop);
     let workspace = match &binding.branch {
-        Some(branch) => Workspace::open(&own, &id, Path::new(&binding.path), branch, &binding.base)?,
+        Some(branch) => Workspace::open(&own, &id, &home.bound_workspace(binding), branch, &binding.base)?,
         None => Workspace::in_place(&own, &id, &binding.base)?,
     };
     Ok((repository, workspace))

@@ -42,7 +42,7 @@ fn found(events: Vec<Event>) -> Option<Found> {
 
 #[test]
 fn a_check_that_has_begun_and_not_ended_is_found_with_the_results_before_it() {
-    let claimed = || Event::Claimed { worker: "w2".into(), models: Default::default() };
+    let claimed = || Event::Claimed { worker: "w2".into(), models: Default::default(), workspace: None };
     let notice = || Event::Notice { text: "the store is back".into() };
     let setup = || [Event::CheckStarted { name: "setup".into(), process: None }, finished("setup", true)];
     let results = |names: &[(&str, bool)]| -> Vec<(String, bool)> {

@@ -213,6 +213,15 @@ fn a_failed_setup_fails_the_goal_with_its_words() {
 }
 
 #[test]
+fn a_claim_from_a_copied_state_directory_moves_the_workspace_and_begins_a_new_session() {
+    let mut story = Story::sleeping();
+    let (worker, models) = ("w".into(), Default::default());
+    story.receive(Event::Claimed { worker, models, workspace: Some("/copy".into()) });
+    assert_eq!(story.state.workspace.as_ref().map(|workspace| workspace.path.as_str()), Some("/copy"));
+    assert_eq!(story.go_on().session, SessionPlan::Fresh(fresh_session(2)));
+}
+
+#[test]
 fn a_session_of_another_agent_or_directory_is_not_resumed() {
     let bound = Story::sleeping().state.session.expect("a session");
     for foreign in [

@@ -129,7 +129,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => text().prop_map(|into| merged(&into)),
         1 => any_verdict().prop_map(|verdict| Event::Verified { verdict }),
         1 => Just(Event::Created),
-        1 => text().prop_map(|worker| Event::Claimed { worker, models: BTreeMap::new() }),
+        1 => text().prop_map(|worker| Event::Claimed { worker, models: BTreeMap::new(), workspace: None }),
         1 => Just(now_in(Phase::Done)),
         1 => text().prop_map(|text| Event::Notice { text }),
     ]
