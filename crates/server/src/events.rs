@@ -27,10 +27,10 @@ pub(crate) async fn of_goal(
     let limit = query.limit()?;
     let after = last_id(&headers)?.or(query.place()?).map_or(Seq(0), Seq);
     // It must be there, also when nothing follows.
-    app.store().load(goal).await?;
+    let last = app.store().load(goal).await?.last_seq;
     if wants_stream(&headers) {
         let session = authority::session(&app, &headers);
-        return sse::follow_goal(app, &authority, session, goal, after).await;
+        return sse::follow_goal(app, &authority, session, goal, (after, last)).await;
     }
     let events = app.store().events(goal, after, limit).await?;
     let cursor = events.last().map(|last| last.seq.to_string());
@@ -47,12 +47,9 @@ pub(crate) async fn of_pool(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let query = Query::of(&uri, &["cursor"])?;
-    let after = match last_id(&headers)?.or(query.place()?) {
-        Some(place) => PoolSeq(place),
-        None => app.store().last_place().await?,
-    };
+    let after = last_id(&headers)?.or(query.place()?).map(PoolSeq);
     let session = authority::session(&app, &headers);
-    sse::follow_pool(app, &authority, session, after)
+    sse::follow_pool(app, &authority, session, after).await
 }
 
 /// The last event that a client has seen, when it comes back.

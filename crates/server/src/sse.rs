@@ -10,7 +10,9 @@ use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use towline_api::KnownSecrets;
 use towline_core::{Envelope, Event as Happened, GoalId, PoolSeq, Seq};
 use towline_engine::{Live, LiveMessage, PoolEvents, is_signed_in};
@@ -62,6 +64,9 @@ impl Streams {
 struct Following {
     app: Arc<App>,
     source: Source,
+    /// The place at which the stream starts again, until the client has been told: it has seen a later one, so this is another state
+    /// directory, or an earlier copy of it.
+    restart: Option<u64>,
     /// An agent may have printed one of them.
     secrets: KnownSecrets,
     /// The session of the page that follows it; none for a token.
@@ -73,7 +78,7 @@ struct Following {
 }
 
 enum Source {
-    Pool(PoolEvents),
+    Pool(PoolEvents, broadcast::Receiver<GoalId>),
     Goal(Box<GoalSource>),
 }
 
@@ -94,48 +99,56 @@ struct GoalSource {
 enum Next {
     Logged(u64, Box<Envelope>),
     Live(LiveMessage),
+    Removed(GoalId),
 }
 
-/// Follows the log of a goal after this place.
+/// Follows the log of a goal after this place, or again from its beginning where it has not come so far.
 pub(crate) async fn follow_goal(
     app: Arc<App>,
     authority: &Authority,
     session: Option<String>,
     goal: GoalId,
-    after: Seq,
+    (after, last): (Seq, Seq),
 ) -> Handled {
     let permit = app.streams.take(authority)?;
     let tail = app.engine.pool_events(app.store().last_place().await?);
     let live = app.engine.live(goal);
+    let restart = (after > last).then_some(0);
+    let after = if restart.is_some() { Seq(0) } else { after };
     let page = VecDeque::new();
     let source = GoalSource { goal, cursor: after, page, is_behind: true, tail, live };
     let token = match authority {
         Authority::Agent { token, .. } => Some(token.clone()),
         _ => None,
     };
-    Ok(start(app, Source::Goal(Box::new(source)), (session, token), permit))
+    Ok(start(app, Source::Goal(Box::new(source)), restart, (session, token), permit))
 }
 
-/// Follows the logs of all goals after this place.
-pub(crate) fn follow_pool(
+/// Follows the logs of all goals after this place, or from now on where there is none or they have not come so far.
+pub(crate) async fn follow_pool(
     app: Arc<App>,
     authority: &Authority,
     session: Option<String>,
-    after: PoolSeq,
+    after: Option<PoolSeq>,
 ) -> Handled {
+    let last = app.store().last_place().await?;
+    let restart = after.filter(|after| *after > last).map(|_| last.0);
+    let after = after.filter(|_| restart.is_none()).unwrap_or(last);
     let permit = app.streams.take(authority)?;
     let events = app.engine.pool_events(after);
-    Ok(start(app, Source::Pool(events), (session, None), permit))
+    let source = Source::Pool(events, app.engine.removals());
+    Ok(start(app, source, restart, (session, None), permit))
 }
 
 fn start(
     app: Arc<App>,
     source: Source,
+    restart: Option<u64>,
     (session, token): (Option<String>, Option<String>),
     permit: OwnedSemaphorePermit,
 ) -> Response {
     let secrets = app.context().secrets;
-    let following = Following { app, source, secrets, session, token, _permit: permit };
+    let following = Following { app, source, restart, secrets, session, token, _permit: permit };
     let events = stream::unfold(following, |mut following| async move {
         let event = following.next().await?;
         Some((Ok::<Event, Infallible>(event), following))
@@ -147,13 +160,19 @@ impl Following {
     /// The next event; none when the server is about to end, the store fails, or the session or the attempt is over. The client comes
     /// back and resumes if it may.
     async fn next(&mut self) -> Option<Event> {
+        if let Some(place) = self.restart.take() {
+            return Some(Event::default().id(place.to_string()).event("restart").data("{}"));
+        }
         let app = Arc::clone(&self.app);
         let next = async {
             match &mut self.source {
-                Source::Pool(events) => {
-                    let (place, event) = events.next().await.ok()??;
-                    Some(Next::Logged(place.0, Box::new(event)))
-                }
+                Source::Pool(events, removals) => tokio::select! {
+                    placed = events.next() => {
+                        let (place, event) = placed.ok()??;
+                        Some(Next::Logged(place.0, Box::new(event)))
+                    }
+                    goal = next_removal(removals) => Some(Next::Removed(goal)),
+                },
                 Source::Goal(source) => source.next(&app).await.ok()?,
             }
         };
@@ -180,6 +199,9 @@ impl Following {
             }
             Next::Live(message) => {
                 Event::default().event("live").data(self.secrets.json(&serde_json::to_string(&message).ok()?))
+            }
+            Next::Removed(goal) => {
+                Event::default().event("removed").data(json!({"goal": goal.to_string()}).to_string())
             }
         };
         Some(event)
@@ -216,6 +238,17 @@ impl GoalSource {
                     None => self.live = None,
                 },
             }
+        }
+    }
+}
+
+/// The next goal that is removed. What a slow client misses, it sees when it opens the goal.
+async fn next_removal(removals: &mut broadcast::Receiver<GoalId>) -> GoalId {
+    loop {
+        match removals.recv().await {
+            Ok(goal) => return goal,
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => std::future::pending().await,
         }
     }
 }

@@ -18,7 +18,7 @@ use towline_engine::{
 };
 use towline_process::SupervisorProgram;
 use towline_server::{OperatorToken, ServerSettings, serve};
-use towline_store::{Append, GoalRecord, MemoryStore, SqliteStore, Store};
+use towline_store::{Append, GoalRecord, MemoryStore, SqliteStore, Store, WorkerName};
 use towline_testkit::scratch;
 
 use crate::client::{Ask, Client};
@@ -92,6 +92,8 @@ pub(crate) struct Server {
     pub(crate) home: Home,
     pub(crate) project: scratch::Project,
     /// An engine of another process, as far as the server can see. It drives nothing.
+    /// The engine of the server.
+    pub(crate) worker: WorkerName,
     neighbour: Engine,
     context: Context,
     _dirs: scratch::Home,
@@ -140,6 +142,7 @@ impl Server {
         };
         let neighbour = open(Dispatching::Given { slots: 1 });
         let engine = open(Dispatching::Pool(Arc::new(NoRoom::default())));
+        let worker = engine.worker().clone();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let client = Client::of(listener.local_addr().expect("an address"));
         let settings = ServerSettings {
@@ -154,7 +157,18 @@ impl Server {
         let (stop, stopped) = oneshot::channel();
         let mut tasks = JoinSet::new();
         tasks.spawn(serve(settings, async move { drop(stopped.await) }));
-        Self { client, store, home, project, neighbour, context, _dirs: dirs, stop: Some(stop), tasks }
+        Self {
+            client,
+            store,
+            home,
+            project,
+            worker,
+            neighbour,
+            context,
+            _dirs: dirs,
+            stop: Some(stop),
+            tasks,
+        }
     }
 
     /// Ends the server and waits for it.

@@ -1,7 +1,9 @@
 //! Server-sent events: each event exactly once, whatever happens to the connection.
 
 use futures::future::join_all;
+use serde_json::json;
 use towline_core::GoalId;
+use towline_engine::{Reply, Request, ask_engine};
 
 use crate::client::{Ask, Stream};
 use crate::server::Server;
@@ -126,6 +128,44 @@ async fn two_hundred_clients_lose_nothing_while_the_pool_is_busy() {
         }
     };
     tokio::join!(reading, writing);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_place_that_no_event_has_begins_again_and_the_client_is_told_where() {
+    let server = Server::start().await;
+    let goal = server.goal().await.id;
+    let mut pool = following(&server, "/events").header("last-event-id", "90").follow().await;
+    let first = pool.next().await.expect("an event");
+    assert_eq!((first.name.as_str(), first.id), ("restart", Some(1)));
+    server.write(goal, 1).await;
+    let next = pool.next().await.expect("an event");
+    assert_eq!((next.name.as_str(), next.id), ("event", Some(2)));
+    let path = format!("/goals/{goal}/events");
+    let mut log = following(&server, &path).header("last-event-id", "3").follow().await;
+    let first = log.next().await.expect("an event");
+    assert_eq!((first.name.as_str(), first.id), ("restart", Some(0)));
+    assert_eq!(log.next().await.expect("an event").id, Some(1));
+    // The last one is a place, and what is not there yet follows it.
+    for (path, last) in [("/events", 2), (path.as_str(), 2)] {
+        let mut stream = following(&server, path).header("last-event-id", &last.to_string()).follow().await;
+        server.write(goal, 1).await;
+        assert_eq!(stream.next().await.expect("an event").name, "event", "{path}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_removed_goal_is_reported_to_those_who_follow_all_goals() {
+    let server = Server::start().await;
+    let goal = server.goal().await.id;
+    let mut stream = following(&server, "/events").follow().await;
+    let removed = Request::Removed { goal };
+    let reply = ask_engine(&server.home, &server.worker, &removed).await.expect("an answer");
+    assert_eq!(reply, Some(Reply::Accepted));
+    let sent = stream.next().await.expect("an event");
+    let wanted = ("removed", None, &json!({"goal": goal.to_string()}));
+    assert_eq!((sent.name.as_str(), sent.id, &sent.data), wanted);
     server.stop().await;
 }
 

@@ -44,7 +44,9 @@ pub async fn a_place_among_all_events_is_never_used_twice(place: &dyn Place) {
     let store = place.open().await;
     let (_, lease) = claimed(&*store, 1).await;
     let read_to = store.events_since(PoolSeq(0), 9).await.expect("events")[0].0;
+    let last = store.last_place().await.expect("a place");
     store.remove(&lease).await.expect("it is ours");
+    assert_eq!(store.last_place().await.expect("a place"), last);
     let (next, _) = claimed(&*place.open().await, 2).await;
     let later = store.events_since(read_to, 9).await.expect("events");
     assert_eq!(later.iter().map(|(_, event)| event.goal).collect::<Vec<_>>(), [next.id]);

@@ -47,9 +47,9 @@ pub(super) fn events(
     Ok(events)
 }
 
-/// The place of the newest event of all goals.
+/// The place of the newest event of all goals, also if its goal was removed.
 pub(super) fn last_place(connection: &Connection) -> Result<PoolSeq, Failure> {
-    let newest = "SELECT COALESCE(MAX(place), 0) FROM events";
+    let newest = "SELECT COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)";
     Ok(PoolSeq(connection.prepare_cached(newest)?.query_row([], |row| row.get(0))?))
 }
 
