@@ -330,3 +330,19 @@ fn without_a_server_or_a_terminal_it_attaches_to_a_goal_and_refuses_otherwise() 
     let attached = watch(&desk, &mut terminal, &[&goal]);
     assert_eq!(finish(attached).code, Some(0));
 }
+
+#[test]
+fn a_removed_goal_goes_from_the_screen_at_once() {
+    let desk = desk();
+    let server = up(&desk);
+    let asking = asking(&desk);
+    let mut terminal = Terminal::sized(80, 24);
+    let dashboard = watch(&desk, &mut terminal, &[]);
+    terminal.wait_to_see("1 needs you");
+    assert_eq!(desk.towline(["cancel", &asking]).code, Some(0));
+    terminal.wait_to_see("Ended 1");
+    assert_eq!(desk.towline(["rm", "--force", &asking]).code, Some(0));
+    terminal.wait_to_see("There are no goals yet.");
+    leave(terminal, dashboard, "q", 0);
+    down(&desk, server);
+}

@@ -131,7 +131,8 @@ async fn send(request: RequestBuilder) -> Result<Response, Failure> {
 
 fn refusal(status: StatusCode, body: &[u8]) -> Failure {
     let why = match serde_json::from_slice::<Problem>(body) {
-        Ok(Problem { detail, hint: Some(hint), .. }) => format!("{detail}; {hint}"),
+        // A hint that names a request is for programs.
+        Ok(Problem { detail, hint: Some(hint), .. }) if !hint.contains(PREFIX) => format!("{detail}; {hint}"),
         Ok(Problem { detail, .. }) => detail,
         Err(_) => format!("the server replied with {status}"),
     };
@@ -160,6 +161,25 @@ fn causes(error: &reqwest::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hint_is_shown_unless_it_is_a_request() {
+        for (hint, wanted) in [
+            (None, "no"),
+            (Some("sign in first"), "no; sign in first"),
+            (Some("POST /api/v1/goals/1/retry with {}"), "no"),
+        ] {
+            let problem = Problem {
+                kind: String::new(),
+                title: String::new(),
+                status: 409,
+                detail: "no".to_owned(),
+                hint: hint.map(str::to_owned),
+            };
+            let body = serde_json::to_vec(&problem).expect("JSON");
+            assert_eq!(refusal(StatusCode::CONFLICT, &body), Failure::Refused(wanted.to_owned()));
+        }
+    }
 
     #[test]
     fn only_what_the_server_does_not_have_is_missing() {

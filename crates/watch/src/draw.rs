@@ -144,7 +144,7 @@ fn keys_line(model: &Model, width: usize, now: Timestamp) -> ScreenLine<'static>
         Mode::Typing(..) => vec!["Enter send", "Esc later", "Ctrl-J new line"],
         Mode::Confirm { .. } => vec!["y yes", "n no"],
         Mode::Merge { plan: Some(_), .. } => vec!["y merge", "n back"],
-        Mode::Merge { .. } => vec!["Esc back"],
+        Mode::Merge { .. } | Mode::Refused { .. } => vec!["Esc back"],
         Mode::Browse => browsing(model, now),
     };
     let mut shown = String::new();

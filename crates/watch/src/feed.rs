@@ -24,6 +24,16 @@ pub(crate) enum FeedNews {
     Logged(String),
     /// The end of the message that an agent is writing.
     Writing(String),
+    /// The goal with this id was removed.
+    Removed(String),
+    /// The server has another state directory than before: its log ends before the last event that was seen.
+    Restarted,
+}
+
+/// A goal that was removed.
+#[derive(Deserialize)]
+struct RemovedGoal {
+    goal: String,
 }
 
 /// The part of a message that is shown while an agent writes it.
@@ -81,6 +91,14 @@ async fn read<T>(
                 ("live", _) => {
                     let written = serde_json::from_str::<Written>(&data).map(|written| written.text);
                     FeedNews::Writing(written.unwrap_or_default())
+                }
+                ("removed", _) => match serde_json::from_str::<RemovedGoal>(&data) {
+                    Ok(removed) => FeedNews::Removed(removed.goal),
+                    Err(_) => continue,
+                },
+                ("restart", Some(id)) => {
+                    *last = Some(id);
+                    FeedNews::Restarted
                 }
                 (_, Some(id)) if last.is_none_or(|last| id > last) => {
                     *last = Some(id);

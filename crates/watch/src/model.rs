@@ -4,7 +4,9 @@
 mod acting;
 mod goal;
 mod home;
+mod merging;
 mod pool;
+mod retrying;
 mod row;
 mod transcript;
 mod typing;
@@ -14,13 +16,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use crossterm::event::KeyEvent;
 use jiff::Timestamp;
 use towline_api::{
-    CostReport, EventPage, GoalPage, GoalReport, HoldReport, MergeReport, QuestionLine, QueueReport,
+    AccountLine, CostReport, EventPage, GoalPage, GoalReport, HoldReport, MergeReport, QuestionLine,
+    QueueReport,
 };
+use towline_core::Axis;
 use towline_terminal::{Tone, brief};
 
 pub(crate) use self::goal::{CheckState, GoalView};
 pub(crate) use self::home::{HomeLine, More};
 use self::pool::Stale;
+pub(crate) use self::retrying::raising_command;
 pub(crate) use self::row::{Row, dollars, left};
 pub(crate) use self::transcript::{PAGE, Part, Transcript};
 pub(crate) use self::typing::{Line, Typed};
@@ -61,13 +66,17 @@ pub(crate) enum Act {
     Pause,
     Resume,
     Cancel,
-    Retry,
+    /// With limits to set or to raise.
+    Retry {
+        budget: BTreeMap<String, String>,
+    },
     /// A merge that changes nothing.
     PlanMerge(Proof),
-    /// A merge into the branch of the plan, which may not be checked out any more.
+    /// A merge of the work of the plan, into the branch of the plan, which may not be checked out any more.
     Merge {
         proof: Proof,
         into: String,
+        candidate: String,
     },
 }
 
@@ -86,6 +95,7 @@ pub(crate) enum Request {
     Questions,
     Queue,
     Today,
+    Accounts,
     /// A part of the log of the goal that is open.
     Events(String, Part),
     /// Follows the log of a goal after this place, and no other one any more.
@@ -110,6 +120,7 @@ pub(crate) enum Reply {
     Questions(Result<Vec<QuestionLine>, Failure>),
     Queue(Result<Box<QueueReport>, Failure>),
     Today(Result<CostReport, Failure>),
+    Accounts(Result<Vec<AccountLine>, Failure>),
     Events(String, Part, Result<EventPage, Failure>),
     Acted(String, Act, String, Result<Box<GoalReport>, Failure>),
     Merged(String, Act, Result<Box<MergeReport>, Failure>),
@@ -129,6 +140,10 @@ pub(crate) enum Connection {
 pub(crate) enum Mode {
     Browse,
     Typing(Purpose, Line),
+    /// A text cannot be typed now, for this reason. What is typed all the same is not taken for orders.
+    Refused {
+        text: String,
+    },
     /// Something that cannot be taken back.
     Confirm {
         goal: String,
@@ -153,6 +168,10 @@ pub(crate) enum Purpose {
         part: usize,
     },
     Tell {
+        goal: String,
+    },
+    /// Limits for a retry.
+    Retry {
         goal: String,
     },
     Search,
@@ -180,6 +199,8 @@ pub(crate) struct Model {
     waiting: Vec<String>,
     /// What was spent today; empty if that is not known.
     pub(crate) today: String,
+    /// Accounts whose credentials were refused.
+    pub(crate) closed: Vec<AccountLine>,
     /// What is wrong with the configuration.
     pub(crate) problem: Option<String>,
     /// What each goal did last.
@@ -202,6 +223,8 @@ pub(crate) struct Model {
     pub(crate) notice: Option<(Tone, String)>,
     pub(crate) connection: Connection,
     drafts: BTreeMap<Purpose, String>,
+    /// Budgets that a refused retry has named.
+    spent: BTreeMap<String, Axis>,
     flights: Vec<Flight>,
     /// Failures that somebody has looked at.
     seen: BTreeSet<String>,
@@ -223,6 +246,7 @@ impl Model {
             holds: BTreeMap::new(),
             waiting: Vec::new(),
             today: String::new(),
+            closed: Vec::new(),
             problem: None,
             doing: BTreeMap::new(),
             cursors: BTreeMap::new(),
@@ -238,6 +262,7 @@ impl Model {
             notice: None,
             connection: Connection::Connecting,
             drafts: BTreeMap::new(),
+            spent: BTreeMap::new(),
             flights: Vec::new(),
             seen: BTreeSet::new(),
             stale: Stale::default(),
@@ -313,6 +338,13 @@ impl Model {
                 self.stale.today.landed();
                 if let Some(cost) = self.take_or_retry(reply, Request::Today, now) {
                     self.today = dollars(&cost.total);
+                }
+            }
+            Reply::Accounts(reply) => {
+                self.stale.accounts.landed();
+                if let Some(accounts) = self.take_or_retry(reply, Request::Accounts, now) {
+                    let closed = accounts.into_iter().filter(|account| account.state == "closed");
+                    self.closed = closed.collect();
                 }
             }
             Reply::Events(id, part, reply) => {

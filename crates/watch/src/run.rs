@@ -232,6 +232,7 @@ async fn carry_out(client: &Client, request: Request) -> Option<Reply> {
         Request::Questions => Reply::Questions(client.get("/questions").await),
         Request::Queue => Reply::Queue(client.get("/queue").await.map(Box::new)),
         Request::Today => Reply::Today(client.get("/cost?by=day&since=today").await),
+        Request::Accounts => Reply::Accounts(client.get("/accounts").await),
         Request::Events(goal, part) => {
             let (after, limit) = match part {
                 Part::Older { after, limit } => (after, limit),
@@ -261,8 +262,14 @@ async fn act_on(client: &Client, goal: String, act: Act, key: String) -> Reply {
     let patience = patience(&act);
     let replied = match &act {
         Act::PlanMerge(proof) | Act::Merge { proof, .. } => {
+            let planned = match &act {
+                Act::Merge { into, candidate, .. } => Some((into.clone(), candidate.clone())),
+                _ => None,
+            };
+            let (into, candidate) = planned.unzip();
             let sent = NewMerge {
-                into: if let Act::Merge { into, .. } = &act { Some(into.clone()) } else { None },
+                into,
+                candidate,
                 unproven: *proof == Proof::Unproven,
                 dry_run: matches!(act, Act::PlanMerge(_)),
                 ..NewMerge::default()
@@ -280,7 +287,10 @@ async fn act_on(client: &Client, goal: String, act: Act, key: String) -> Reply {
         Act::Pause => client.post(&path("pause"), &nothing, &key, patience).await,
         Act::Resume => client.post(&path("resume"), &nothing, &key, patience).await,
         Act::Cancel => client.post(&path("cancel"), &nothing, &key, patience).await,
-        Act::Retry => client.post(&path("retry"), &NewRetry::default(), &key, patience).await,
+        Act::Retry { budget } => {
+            let budget = budget.iter().map(|(axis, value)| (axis.clone(), json!(value))).collect();
+            client.post(&path("retry"), &NewRetry { budget, ..NewRetry::default() }, &key, patience).await
+        }
     };
     let replied: Result<_, Failure> = replied;
     Reply::Acted(goal, act, key, replied.map(Box::new))
@@ -290,6 +300,7 @@ async fn act_on(client: &Client, goal: String, act: Act, key: String) -> Reply {
 mod tests {
     use std::sync::Arc;
 
+    use serde_json::Value;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
@@ -297,7 +308,7 @@ mod tests {
     use crate::client::Place;
 
     /// The body of the request that this act sends.
-    async fn sent(act: Act) -> serde_json::Value {
+    async fn sent(act: Act) -> Value {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let discover: Discover =
@@ -316,20 +327,26 @@ mod tests {
         tokio::join!(act_on(&client, "1".to_owned(), act, "key".to_owned()), server).1
     }
 
+    fn merge(proof: Proof) -> Act {
+        Act::Merge { proof, into: "main".to_owned(), candidate: "1a2b".to_owned() }
+    }
+
     #[tokio::test]
-    async fn a_merge_names_the_branch_of_its_plan() {
+    async fn a_merge_names_the_branch_and_the_work_of_its_plan() {
         let plan = sent(Act::PlanMerge(Proof::Checked)).await;
-        assert_eq!((&plan["into"], &plan["dry_run"]), (&serde_json::Value::Null, &json!(true)));
-        let merge = sent(Act::Merge { proof: Proof::Unproven, into: "main".to_owned() }).await;
-        let wanted = (&json!("main"), &json!(false), &json!(true));
-        assert_eq!((&merge["into"], &merge["dry_run"], &merge["unproven"]), wanted);
+        assert_eq!(
+            (&plan["into"], &plan["candidate"], &plan["dry_run"]),
+            (&Value::Null, &Value::Null, &json!(true))
+        );
+        let merge = sent(merge(Proof::Unproven)).await;
+        assert_eq!((&merge["into"], &merge["candidate"]), (&json!("main"), &json!("1a2b")));
+        assert_eq!((&merge["dry_run"], &merge["unproven"]), (&json!(false), &json!(true)));
     }
 
     #[test]
     fn only_a_merge_may_take_hours() {
-        let merge = Act::Merge { proof: Proof::Checked, into: "main".to_owned() };
         for (act, wanted) in [
-            (merge, PATIENCE_WITH_CHECKS),
+            (merge(Proof::Checked), PATIENCE_WITH_CHECKS),
             (Act::PlanMerge(Proof::Checked), PATIENCE_WITH_CHECKS),
             (Act::Tell("go on".to_owned()), PATIENCE),
             (Act::Answer { question: 1, text: "yes".to_owned() }, PATIENCE),

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line as ScreenLine, Span};
-use towline_api::QuestionLine;
+use towline_api::{AccountLine, QuestionLine};
 use towline_terminal::{Tone, brief, columns, cut, short_id};
 
 use super::text::{cell, line, styled};
@@ -108,7 +108,23 @@ fn of_line(
         }
         HomeLine::Question(question, row) => question_lines(question, *row, is_chosen, widths, now),
         HomeLine::Goal(row) => goal_lines(row, model, is_chosen, widths, now),
+        HomeLine::Account(account) => account_lines(account, is_chosen, widths),
     }
+}
+
+fn account_lines(account: &AccountLine, is_chosen: bool, widths: Widths) -> Vec<ScreenLine<'static>> {
+    let (name, agent) = (brief(&account.name), brief(&account.agent));
+    let line = Columns {
+        id: "account".to_owned(),
+        status: ("closed".to_owned(), Some(Tone::Bad)),
+        title: &name,
+        agent: &agent,
+        cost: "",
+        beside: "",
+    };
+    let what =
+        format!("its credentials were refused; sign in to {agent}, then: towline accounts open {name}");
+    vec![line.line(is_chosen, widths), below(&what, widths.all)]
 }
 
 /// A goal in columns; the title gets what is left.

@@ -6,7 +6,7 @@ use towline_api::{MergeReport, QuestionReport};
 use towline_terminal::{Tone, columns, counted, cut, short_id, wrapped};
 
 use super::text::{line, shown, style, styled};
-use crate::model::{Line, Mode, Model, Proof, Purpose, left};
+use crate::model::{Line, Mode, Model, Proof, Purpose, left, raising_command};
 
 /// What the panel shows, and where the cursor is in it.
 #[derive(Default)]
@@ -25,6 +25,14 @@ pub(super) fn panel(model: &mut Model, width: usize, height: usize, now: Timesta
         Mode::Typing(Purpose::Tell { goal }, line) => {
             let to = format!("Message to goal {} {:?}", short_id(goal), title(model, goal));
             typing("message> ", line, vec![rule(width), head(&cut(&to, width))], width)
+        }
+        Mode::Typing(Purpose::Retry { goal }, line) => {
+            typing("budget> ", line, retry_lines(model, goal, width), width)
+        }
+        Mode::Refused { text } => {
+            let rows = wrapped(&shown(text), width).into_iter().map(|row| line(&row, Some(Tone::Warn)));
+            let lines = std::iter::once(rule(width)).chain(rows).chain([head("Press Esc to go on.")]);
+            Panel { lines: lines.collect(), cursor: None }
         }
         Mode::Typing(Purpose::Answer { goal, question, part }, line) => {
             let (prompt, lines) = match model.asked(goal, *question) {
@@ -53,6 +61,18 @@ pub(super) fn panel(model: &mut Model, width: usize, height: usize, now: Timesta
             Panel { lines: merge_lines(goal, &title, *proof, plan.as_deref(), width), cursor: None }
         }
     }
+}
+
+/// What a retry needs, and the command that does the same.
+fn retry_lines(model: &Model, goal: &str, width: usize) -> Vec<ScreenLine<'static>> {
+    let about = format!("Retry goal {} {:?}", short_id(goal), title(model, goal));
+    let mut lines = vec![rule(width), head(&cut(&about, width))];
+    if let Some(axis) = model.spent_axis(goal) {
+        let text =
+            format!("  Its budget `{axis}` is spent. Raise it, or run: {}", raising_command(goal, axis));
+        lines.extend(wrapped(&text, width).iter().map(|row| line(row, None)));
+    }
+    lines
 }
 
 fn title(model: &Model, goal: &str) -> String {

@@ -3,9 +3,10 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;
 use towline_api::{GoalReport, MergeReport};
-use towline_terminal::{Step, brief, printable, short_id, status};
+use towline_terminal::{Step, printable, short_id, status};
 
-use super::{Act, Flight, GoalView, Line, Mode, Model, Part, Proof, Purpose, Request, Typed};
+use super::retrying::how_to_raise;
+use super::{Act, Flight, GoalView, Line, Mode, Model, Part, Purpose, Request, Typed};
 use crate::client::Failure;
 use crate::keys::{Action, action};
 
@@ -26,6 +27,11 @@ impl Model {
         match &mut self.mode {
             Mode::Browse => pressed.into_iter().for_each(|action| self.act(action, key, now)),
             Mode::Help => self.mode = Mode::Browse,
+            Mode::Refused { .. } => {
+                if matches!(key.code, KeyCode::Enter | KeyCode::Esc) {
+                    self.mode = Mode::Browse;
+                }
+            }
             Mode::Typing(_, line) => match line.take(key) {
                 Typed::Enter => self.submit(now),
                 Typed::Escape => self.stop_typing(),
@@ -52,15 +58,19 @@ impl Model {
                 self.mode = Mode::Typing(Purpose::Search, Line::of(before));
             }
             Action::SearchOn => self.search_log(),
-            Action::Answer => self.begin_answer(now),
-            Action::Tell => self.with_goal(Step::Tell, now, |model, goal, _| {
-                model.begin_typing(Purpose::Tell { goal });
-            }),
+            Action::Answer => {
+                self.begin_answer(now);
+                self.hold_typing();
+            }
+            Action::Tell => {
+                self.with_goal(Step::Tell, now, |model, goal, _| model.begin_typing(Purpose::Tell { goal }));
+                self.hold_typing();
+            }
             Action::Pause => self.with_goal(Step::Pause, now, |model, goal, _| model.send(goal, Act::Pause)),
             Action::Resume => {
                 self.with_goal(Step::Resume, now, |model, goal, _| model.send(goal, Act::Resume));
             }
-            Action::Retry => self.with_goal(Step::Retry, now, |model, goal, _| model.send(goal, Act::Retry)),
+            Action::Retry => self.with_goal(Step::Retry, now, |model, goal, _| model.begin_retry(goal)),
             Action::Cancel => self.with_goal(Step::Cancel, now, |model, goal, title| {
                 let text =
                     format!("Cancel goal {} {title:?}? Everything that runs for it ends.", short_id(&goal));
@@ -169,7 +179,16 @@ impl Model {
         }
     }
 
-    fn begin_typing(&mut self, purpose: Purpose) {
+    /// Where a text was to be typed and cannot be, what is typed all the same gives no orders.
+    fn hold_typing(&mut self) {
+        if matches!(self.mode, Mode::Browse)
+            && let Some((_, text)) = self.notice.take()
+        {
+            self.mode = Mode::Refused { text };
+        }
+    }
+
+    pub(super) fn begin_typing(&mut self, purpose: Purpose) {
         self.panel_scroll = 0;
         let draft = self.drafts.get(&purpose).map(String::as_str).unwrap_or_default();
         self.mode = Mode::Typing(purpose.clone(), Line::of(draft));
@@ -198,7 +217,7 @@ impl Model {
         }
     }
 
-    fn keep_draft(&mut self, purpose: Purpose, text: &str) {
+    pub(super) fn keep_draft(&mut self, purpose: Purpose, text: &str) {
         if text.is_empty() {
             self.drafts.remove(&purpose);
         } else {
@@ -246,6 +265,7 @@ impl Model {
                 self.send_text(purpose, goal, Act::Tell(text.clone()), text);
             }
             Purpose::Answer { goal, question, part } => self.submit_answer(goal, question, part, text),
+            Purpose::Retry { goal } => self.submit_retry(goal, line),
         }
     }
 
@@ -274,7 +294,7 @@ impl Model {
     }
 
     /// Sends what was typed. It is kept until the server has it.
-    fn send_text(&mut self, purpose: Purpose, goal: String, act: Act, text: String) {
+    pub(super) fn send_text(&mut self, purpose: Purpose, goal: String, act: Act, text: String) {
         self.drafts.remove(&purpose);
         let lost = self.flights.iter().position(|flight| flight.purpose == purpose && flight.text == text);
         let key = match lost.map(|place| self.flights.remove(place)) {
@@ -286,23 +306,15 @@ impl Model {
         self.want(Request::Act { goal, act, key });
     }
 
-    fn new_key(&mut self) -> String {
+    pub(super) fn new_key(&mut self) -> String {
         self.sent += 1;
         format!("watch-{}-{}", self.nonce, self.sent)
     }
 
-    fn send(&mut self, goal: String, act: Act) {
+    pub(super) fn send(&mut self, goal: String, act: Act) {
         let key = self.new_key();
         self.report("sending…");
         self.want(Request::Act { goal, act, key });
-    }
-
-    fn begin_merge(&mut self, goal: String) {
-        let is_unproven = self.rows.get(&goal).is_some_and(|row| row.phase == "unproven");
-        let proof = if is_unproven { Proof::Unproven } else { Proof::Checked };
-        self.mode = Mode::Merge { goal: goal.clone(), proof, plan: None };
-        let key = self.new_key();
-        self.want(Request::Act { goal, act: Act::PlanMerge(proof), key });
     }
 
     fn confirm(&mut self, key: KeyEvent) {
@@ -315,7 +327,8 @@ impl Model {
         match std::mem::replace(&mut self.mode, Mode::Browse) {
             Mode::Confirm { goal, act, .. } => self.send(goal, act),
             Mode::Merge { goal, proof, plan: Some(plan) } => {
-                self.send(goal, Act::Merge { proof, into: plan.into });
+                let MergeReport { into, candidate, .. } = *plan;
+                self.send(goal, Act::Merge { proof, into, candidate });
                 self.report("merging…");
             }
             mode => self.mode = mode,
@@ -352,6 +365,14 @@ impl Model {
                 if let Some(place) = flight {
                     self.give_back(place, &failure);
                 }
+                if matches!(failure, Failure::Missing(_)) {
+                    return self.forget(goal);
+                }
+                if let Act::Retry { .. } = act
+                    && let Some(axis) = self.note_spent(goal, &failure)
+                {
+                    return self.warn(&how_to_raise(goal, axis));
+                }
                 let kept = if flight.is_some() { "; your text is not lost" } else { "" };
                 self.warn(&format!("cannot {} goal {id}: {}{kept}", name(act), failure.text()));
             }
@@ -382,38 +403,6 @@ impl Model {
             }
         }
     }
-
-    pub(super) fn take_merged(
-        &mut self,
-        goal: &str,
-        act: &Act,
-        reply: Result<Box<MergeReport>, Failure>,
-        now: Timestamp,
-    ) {
-        let is_planned = matches!(&self.mode, Mode::Merge { goal: planned, .. } if planned == goal);
-        let is_plan = matches!(act, Act::PlanMerge(_));
-        match reply {
-            Ok(report) if is_plan => {
-                if let Mode::Merge { plan, .. } = &mut self.mode
-                    && is_planned
-                {
-                    *plan = Some(report);
-                }
-            }
-            Ok(report) => {
-                let commit =
-                    report.commit.as_deref().map(|commit| format!(" at {}", &commit[..commit.len().min(10)]));
-                self.report(&format!("merged into {}{}", brief(&report.into), commit.unwrap_or_default()));
-                self.stale.spoil_goal(goal, now);
-            }
-            Err(failure) => {
-                if is_plan && is_planned {
-                    self.mode = Mode::Browse;
-                }
-                self.warn(&format!("cannot merge goal {}: {}", short_id(goal), failure.text()));
-            }
-        }
-    }
 }
 
 fn in_words(phase: &str) -> String {
@@ -438,7 +427,7 @@ fn name(act: &Act) -> &'static str {
         Act::Pause => Step::Pause.name(),
         Act::Resume => Step::Resume.name(),
         Act::Cancel => Step::Cancel.name(),
-        Act::Retry => Step::Retry.name(),
+        Act::Retry { .. } => Step::Retry.name(),
         Act::PlanMerge(_) | Act::Merge { .. } => Step::Merge.name(),
     }
 }
@@ -450,7 +439,7 @@ fn done(act: &Act, id: &str) -> String {
         Act::Pause => format!("goal {id} is being paused"),
         Act::Resume => format!("goal {id} is resumed"),
         Act::Cancel => format!("goal {id} is being cancelled"),
-        Act::Retry => format!("goal {id} is opened again"),
+        Act::Retry { .. } => format!("goal {id} is opened again"),
         Act::PlanMerge(_) | Act::Merge { .. } => String::new(),
     }
 }

@@ -70,6 +70,12 @@ impl GoalView {
             FeedNews::Writing(text) => self.writing = text,
             // What was being written is not known any more.
             FeedNews::Opened | FeedNews::Lost(_) => self.writing.clear(),
+            // The log comes again from its beginning.
+            FeedNews::Restarted => {
+                self.writing.clear();
+                self.transcript = Some(Transcript::after(0));
+            }
+            FeedNews::Removed(_) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use towline_api::QuestionLine;
+use towline_api::{AccountLine, QuestionLine};
 use towline_terminal::Group;
 
 use super::{List, Model, Row};
@@ -15,6 +15,8 @@ pub(crate) enum HomeLine<'a> {
     Head(&'static str, usize, More),
     Question(&'a QuestionLine, Option<&'a Row>),
     Goal(&'a Row),
+    /// Its credentials were refused, and its goals wait until somebody signs in again.
+    Account(&'a AccountLine),
 }
 
 /// Whether a list was read to its end.
@@ -31,13 +33,14 @@ impl<'a> HomeLine<'a> {
             Self::Head(..) => None,
             Self::Question(line, _) => Some(format!("{}?{}", line.goal, line.question.id)),
             Self::Goal(row) => Some(row.id.clone()),
+            Self::Account(account) => Some(format!("account {}", account.name)),
         }
     }
 
     /// The goal that it is about.
     pub(crate) fn goal(&self) -> Option<&'a str> {
         match self {
-            Self::Head(..) => None,
+            Self::Head(..) | Self::Account(_) => None,
             Self::Question(line, _) => Some(&line.goal),
             Self::Goal(row) => Some(&row.id),
         }
@@ -45,9 +48,11 @@ impl<'a> HomeLine<'a> {
 }
 
 impl Model {
-    /// How many things need a person: open questions, and goals that stopped and that nobody has opened since.
+    /// How many things need a person: open questions, closed accounts, and goals that stopped and that nobody has opened since.
     pub(crate) fn needs(&self, now: Timestamp) -> usize {
-        self.questions.len() + self.rows.values().filter(|row| self.must_be_seen(row, now)).count()
+        self.questions.len()
+            + self.closed.len()
+            + self.rows.values().filter(|row| self.must_be_seen(row, now)).count()
     }
 
     /// Whether a goal counts without a question of its own.
@@ -109,6 +114,8 @@ impl Model {
             (row.until.is_none(), row.until, place, row.created_at)
         });
         needs.extend(stopped.into_iter().map(HomeLine::Goal));
+        let closed = self.closed.iter().filter(|account| account.name.to_lowercase().contains(&filter));
+        needs.extend(closed.map(HomeLine::Account));
         let more = |list| if self.has_more(list) { More::Unlisted } else { More::Listed };
         let goals = |rows: Vec<&'a Row>| rows.into_iter().map(HomeLine::Goal).collect();
         let mut lines = Vec::new();

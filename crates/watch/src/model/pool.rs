@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use towline_api::{GoalPage, GoalReport, HoldReport, QueueReport};
 use towline_core::{AgentEvent, Envelope, Event, Role};
-use towline_terminal::brief;
+use towline_terminal::{brief, short_id};
 
-use super::{Connection, List, Model, Request, Row};
+use super::{Connection, List, Mode, Model, Request, Row};
 use crate::client::Failure;
 use crate::feed::FeedNews;
 
@@ -53,12 +53,17 @@ pub(super) struct Stale {
     pub(super) questions: Reading,
     pub(super) queue: Reading,
     pub(super) today: Reading,
+    pub(super) accounts: Reading,
     goals: BTreeSet<String>,
     under_way: BTreeSet<String>,
     due: Option<Timestamp>,
     /// Goals whose cost grows; that may take a moment.
     growing: BTreeSet<String>,
     growing_due: Option<Timestamp>,
+    /// Goals that the lists which are being read have not named yet.
+    unlisted: BTreeSet<String>,
+    /// When the oldest goal of the list of ended goals was created.
+    oldest_ended: Option<Timestamp>,
     /// What could not be read.
     failed: Vec<Request>,
     failed_due: Option<Timestamp>,
@@ -71,7 +76,7 @@ impl Stale {
 
     /// Whatever became stale while it was read is read once more.
     pub(super) fn read_again(&mut self, now: Timestamp) {
-        let readings = [&self.questions, &self.queue, &self.today];
+        let readings = [&self.questions, &self.queue, &self.today, &self.accounts];
         if readings.iter().any(|reading| reading.is_stale) || !self.goals.is_empty() {
             self.soon(now);
         }
@@ -145,6 +150,12 @@ impl Model {
                     self.follow(&envelope, now);
                 }
             }
+            // The server knows whether it is there.
+            FeedNews::Removed(goal) => self.stale.spoil_goal(&goal, now),
+            FeedNews::Restarted => {
+                self.rows.clear();
+                self.read_all(now);
+            }
             FeedNews::Writing(_) => {}
         }
     }
@@ -157,10 +168,9 @@ impl Model {
             self.want(Request::Goals(list, None));
         }
         // What was under way is lost with the connection.
-        self.stale = Stale::default();
-        for reading in [&mut self.stale.questions, &mut self.stale.queue, &mut self.stale.today] {
-            reading.spoil();
-        }
+        self.stale = Stale { unlisted: self.rows.keys().cloned().collect(), ..Stale::default() };
+        let Stale { questions, queue, today, accounts, .. } = &mut self.stale;
+        [questions, queue, today, accounts].into_iter().for_each(Reading::spoil);
         if let Some(open) = &self.open {
             self.stale.goals.insert(open.id.clone());
         }
@@ -175,6 +185,7 @@ impl Model {
                 Request::Questions => self.stale.questions.spoil(),
                 Request::Queue => self.stale.queue.spoil(),
                 Request::Today => self.stale.today.spoil(),
+                Request::Accounts => self.stale.accounts.spoil(),
                 Request::Goal(id) => _ = self.stale.goals.insert(id),
                 request => self.want(request),
             }
@@ -187,6 +198,7 @@ impl Model {
             (self.stale.questions.start(), Request::Questions),
             (self.stale.queue.start(), Request::Queue),
             (self.stale.today.start(), Request::Today),
+            (self.stale.accounts.start(), Request::Accounts),
         ];
         wanted.into_iter().filter(|(starts, _)| *starts).for_each(|(_, request)| self.want(request));
         let ready = self.stale.goals.difference(&self.stale.under_way).take(AT_ONCE).cloned();
@@ -209,11 +221,16 @@ impl Model {
                 stale.questions.spoil();
                 stale.queue.spoil();
                 stale.today.spoil();
+                stale.accounts.spoil();
                 self.doing.remove(&id);
             }
             Event::Agent { event: AgentEvent::Asked(_) | AgentEvent::Withdrawn { .. } }
             | Event::Answered { .. } => {
                 stale.questions.spoil();
+            }
+            Event::AccountUnavailable { .. } => {
+                stale.accounts.spoil();
+                stale.queue.spoil();
             }
             Event::Agent { event: AgentEvent::Usage { .. } } => return stale.grow(&id, now),
             Event::Created
@@ -236,12 +253,36 @@ impl Model {
             Some(cursor) => self.cursors.insert(list, cursor),
             None => self.cursors.remove(&list),
         };
-        goals.into_iter().for_each(|line| self.put(line.into()));
+        if list == List::Ended {
+            self.stale.oldest_ended = goals.iter().map(|line| line.created_at).min();
+        }
+        for line in goals {
+            self.stale.unlisted.remove(&line.id);
+            self.put(line.into());
+        }
         // The oldest goals may need a person, so all that have not ended are read at once.
         if list == List::Active {
             self.read_on(list);
         }
+        if self.loading.is_empty() {
+            self.check_unlisted(now);
+        }
         self.note_loaded();
+    }
+
+    /// Reads goals again that were known and are in no list: they were removed, or have just moved from one to the other. The list of
+    /// ended goals is read from its newest one, so older ones are not expected in it.
+    fn check_unlisted(&mut self, now: Timestamp) {
+        let oldest = self.stale.oldest_ended.filter(|_| self.has_more(List::Ended));
+        let is_expected = |row: &Row| {
+            let has_ended = matches!(row.phase.as_str(), "done" | "unproven" | "failed" | "cancelled");
+            !has_ended || oldest.is_none_or(|oldest| row.created_at >= oldest)
+        };
+        for id in std::mem::take(&mut self.stale.unlisted) {
+            if self.rows.get(&id).is_some_and(is_expected) {
+                self.stale.spoil_goal(&id, now);
+            }
+        }
     }
 
     /// Before all of this is read, nobody knows how many goals need a person.
@@ -291,14 +332,28 @@ impl Model {
             Ok(read) => self.take_report(&read.0, Some(read.1)),
             Err(failure) => {
                 if matches!(failure, Failure::Missing(_)) {
-                    self.rows.remove(id);
-                } else {
-                    self.retry(Request::Goal(id.to_owned()), now);
+                    return self.forget(id);
                 }
+                self.retry(Request::Goal(id.to_owned()), now);
                 if self.open.as_ref().is_some_and(|open| open.id == id) {
                     self.warn(&failure.text());
                 }
             }
+        }
+    }
+
+    /// Takes a goal off the screen that does not exist any more.
+    pub(super) fn forget(&mut self, id: &str) {
+        self.rows.remove(id);
+        self.doing.remove(id);
+        self.questions.retain(|line| line.goal != id);
+        self.asking.remove(id);
+        self.waiting.retain(|waiting| waiting != id);
+        self.spent.remove(id);
+        if self.open.take_if(|open| open.id == id).is_some() {
+            self.want(Request::Unfollow);
+            self.mode = Mode::Browse;
+            self.warn(&format!("goal {} was removed", short_id(id)));
         }
     }
 

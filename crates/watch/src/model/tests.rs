@@ -3,6 +3,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod changes;
+
 pub(crate) const NOW: &str = "2026-03-01T08:00:00Z";
 
 pub(crate) fn at(seconds: i64) -> Timestamp {
@@ -105,7 +107,7 @@ fn one(phase: &str) -> Model {
 }
 
 /// What was sent: the act and its key.
-fn acts(model: &mut Model) -> Vec<(Act, String)> {
+pub(crate) fn acts(model: &mut Model) -> Vec<(Act, String)> {
     let acts = model.requests().into_iter().filter_map(|request| match request {
         Request::Act { act, key, .. } => Some((act, key)),
         _ => None,
@@ -122,7 +124,7 @@ fn each_key_asks_for_what_fits_the_goal_and_nothing_else() {
     for (phase, keys, wanted) in [
         ("running", "p", vec![Act::Pause]),
         ("paused", "r", vec![Act::Resume]),
-        ("failed", "R", vec![Act::Retry]),
+        ("failed", "R", vec![Act::Retry { budget: BTreeMap::new() }]),
         ("running", "c", vec![]),
         ("running", "cn", vec![]),
         ("running", "cx", vec![]),
@@ -402,7 +404,7 @@ fn an_entry_of_a_log_does_not_look_for_the_chosen_goal_in_the_list() {
 }
 
 #[test]
-fn a_merge_goes_into_the_branch_of_the_plan() {
+fn a_merge_takes_the_work_of_the_plan_into_the_branch_of_the_plan() {
     let mut model = one("done");
     press(&mut model, "m");
     let plan = json!({"id": id(1), "into": "main", "way": "fast_forward", "before": "0", "commit": "1", "candidate": "1",
@@ -412,7 +414,8 @@ fn a_merge_goes_into_the_branch_of_the_plan() {
     model.take(Input::Reply(Reply::Merged(id(1), act, Ok(Box::new(plan)))), at(0));
     press(&mut model, "y");
     let merges: Vec<Act> = acts(&mut model).into_iter().map(|(act, _)| act).collect();
-    assert_eq!(merges, [Act::Merge { proof: Proof::Checked, into: "main".to_owned() }]);
+    let (into, candidate) = ("main".to_owned(), "1".to_owned());
+    assert_eq!(merges, [Act::Merge { proof: Proof::Checked, into, candidate }]);
 }
 
 #[test]
