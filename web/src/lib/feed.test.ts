@@ -13,8 +13,10 @@ class World {
   #queue: (() => void)[] = [];
   #locked = false;
 
-  tab(): { seen: string[]; states: FeedState[]; resyncs: number; feed: Feed; show(): void } {
-    const tab = { seen: [] as string[], states: [] as FeedState[], resyncs: 0, show: () => undefined as void };
+  tab(): { seen: string[]; removed: string[]; states: FeedState[]; resyncs: number; restarts: number; feed: Feed; show(): void } {
+    const tab = {
+      seen: [] as string[], removed: [] as string[], states: [] as FeedState[], resyncs: 0, restarts: 0, show: () => undefined as void,
+    };
     const self = { onmessage: null as ((message: MessageEvent) => void) | null, open: true };
     this.#tabs.push(self);
     const world = this;
@@ -35,7 +37,9 @@ class World {
     const feed = new Feed(surroundings, {
       event: (data) => tab.seen.push(data),
       state: (state) => tab.states.push(state),
+      removed: (data) => tab.removed.push(data),
       resync: () => tab.resyncs++,
+      restart: () => tab.restarts++,
     });
     return Object.assign(tab, { feed });
   }
@@ -141,6 +145,37 @@ describe('the events of all goals', () => {
     world.opened[0]?.end();
     await settle();
     expect([one.resyncs, two.resyncs]).toEqual([1, 1]);
+    one.feed.stop();
+    two.feed.stop();
+  });
+
+  it('begin again after the place that the server gives when it has lost those that were seen', async () => {
+    const world = new World();
+    const [one, two] = [world.tab(), world.tab()];
+    await settle();
+    world.opened[0]?.push(event(90));
+    await settle();
+    world.opened[0]?.end();
+    await settle();
+    world.opened[1]?.push({ name: 'restart', id: '4', data: '{}' });
+    world.opened[1]?.push(event(5));
+    await settle();
+    expect([one.restarts, two.restarts]).toEqual([1, 1]);
+    expect([one.seen, two.seen]).toEqual([['90', '5'], ['90', '5']]);
+    world.opened[1]?.end();
+    await settle();
+    expect(world.opened[2]?.last).toBe('5');
+    one.feed.stop();
+    two.feed.stop();
+  });
+
+  it('come with goals that were removed, which have no place', async () => {
+    const world = new World();
+    const [one, two] = [world.tab(), world.tab()];
+    await settle();
+    world.opened[0]?.push({ name: 'removed', id: undefined, data: 'a' });
+    await settle();
+    expect([one.removed, two.removed, one.seen]).toEqual([['a'], ['a'], []]);
     one.feed.stop();
     two.feed.stop();
   });

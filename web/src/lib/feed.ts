@@ -12,8 +12,12 @@ export type FeedState = 'connecting' | 'open' | 'lost';
 export interface Listener {
   event(data: string): void;
   state(state: FeedState): void;
+  /** A goal was removed, as the server writes it. */
+  removed(data: string): void;
   /** Events may have been missed, or reads may have failed: everything must be read again. */
   resync(): void;
+  /** The server has another state directory than before, so nothing that is known holds any more. */
+  restart(): void;
 }
 
 /** The parts of the browser that tests replace. */
@@ -29,6 +33,8 @@ export interface Surroundings {
 
 type Message =
   | { kind: 'event'; id: number; data: string }
+  | { kind: 'removed'; data: string }
+  | { kind: 'restart'; id: number }
   | { kind: 'state'; state: FeedState }
   | { kind: 'resync' }
   | { kind: 'hello' };
@@ -99,8 +105,16 @@ export class Feed {
         if (last === undefined && this.#wasOpen && this.#state !== 'lost') this.#resync();
         this.#wasOpen = true;
         this.#publish('open');
+      } else if (event.name === 'removed') {
+        this.#post({ kind: 'removed', data: event.data });
+        this.#listener.removed(event.data);
       } else if (event.id !== undefined) {
         const id = Number(event.id);
+        if (event.name === 'restart') {
+          this.#post({ kind: 'restart', id });
+          this.#restart(id);
+          continue;
+        }
         this.#post({ kind: 'event', id, data: event.data });
         this.#take(id, event.data);
       }
@@ -109,6 +123,8 @@ export class Feed {
 
   #hear(message: Message): void {
     if (message.kind === 'event') this.#take(message.id, message.data);
+    else if (message.kind === 'removed') this.#listener.removed(message.data);
+    else if (message.kind === 'restart') this.#restart(message.id);
     else if (message.kind === 'resync') this.#listener.resync();
     else if (message.kind === 'state') {
       clearTimeout(this.#reply);
@@ -121,6 +137,12 @@ export class Feed {
     if (this.#last !== undefined && id <= this.#last) return;
     this.#last = id;
     this.#listener.event(data);
+  }
+
+  /** The log of the server ends before the last event that was seen. */
+  #restart(id: number): void {
+    this.#last = id;
+    this.#listener.restart();
   }
 
   #resync(): void {

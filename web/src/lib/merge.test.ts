@@ -9,7 +9,8 @@ describe('a merge', () => {
     expect(planRequest({ ...choice, into: ' next ', message: 'Why' })).toMatchObject({ into: 'next', message: 'Why' });
   });
 
-  it('goes into the branch of the plan', () => {
-    expect(mergeRequest(choice, { into: 'main' })).toEqual({ dry_run: false, squash: true, no_ff: false, unproven: false, into: 'main' });
+  it('takes the work of the plan into the branch of the plan', () => {
+    const request = { dry_run: false, squash: true, no_ff: false, unproven: false, into: 'main', candidate: '1a2b' };
+    expect(mergeRequest(choice, { into: 'main', candidate: '1a2b' })).toEqual(request);
   });
 });

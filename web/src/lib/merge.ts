@@ -21,7 +21,7 @@ export function planRequest({ into, style, message, unproven }: MergeChoice): Ne
   return request;
 }
 
-/** Merges into the branch of the plan, even if another one is checked out by now. */
-export function mergeRequest(choice: MergeChoice, plan: Pick<MergeReport, 'into'>): NewMerge {
-  return { ...planRequest(choice), dry_run: false, into: plan.into };
+/** Merges the work of the plan and nothing newer, into the branch of the plan, even if another one is checked out by now. */
+export function mergeRequest(choice: MergeChoice, plan: Pick<MergeReport, 'into' | 'candidate'>): NewMerge {
+  return { ...planRequest(choice), dry_run: false, into: plan.into, candidate: plan.candidate };
 }

@@ -19,14 +19,14 @@ describe('lists of goals', () => {
 });
 
 describe('reading goals', () => {
-  it('remembers those that could not be read, and forgets those that do not exist', async () => {
+  it('tells those that could not be read from those that do not exist', async () => {
     const replies: Record<string, number> = { busy: 503, missing: 404 };
-    const { found, left, failure } = await readEach(['a', 'busy', 'missing'], async (id) => {
+    const { found, gone, left, failure } = await readEach(['a', 'busy', 'missing'], async (id) => {
       const status = replies[id];
       if (status !== undefined) throw new ApiError('no', status, undefined);
       return id;
     });
-    expect([found, left]).toEqual([['a'], ['busy']]);
+    expect([found, gone, left]).toEqual([['a'], ['missing'], ['busy']]);
     expect(failure).toMatchObject({ status: 503 });
   });
 });

@@ -19,19 +19,32 @@ export function readAgain<T extends Line>(known: ReadonlyMap<string, T>, listed:
   return goals;
 }
 
-/** Reads each of them. `left` are those that could not be read, except goals that do not exist. */
-export async function readEach<T>(ids: readonly string[], read: (id: string) => Promise<T>): Promise<{ found: T[]; left: string[]; failure: unknown }> {
+interface Reads<T> {
+  found: T[];
+  /** Those that do not exist. */
+  gone: string[];
+  /** Those that could not be read. */
+  left: string[];
+  failure: unknown;
+}
+
+/** Reads each of them. */
+export async function readEach<T>(ids: readonly string[], read: (id: string) => Promise<T>): Promise<Reads<T>> {
   const found: T[] = [];
+  const gone: string[] = [];
   const left: string[] = [];
   let failure: unknown;
   await Promise.all(ids.map(async (id) => {
     try {
       found.push(await read(id));
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return;
+      if (error instanceof ApiError && error.status === 404) {
+        gone.push(id);
+        return;
+      }
       left.push(id);
       failure ??= error;
     }
   }));
-  return { found, left, failure };
+  return { found, gone, left, failure };
 }

@@ -31,6 +31,7 @@ export class GoalState {
 
   #range = new LogRange();
   #last = 0;
+  #restarts = pool.restarts;
   #loading = false;
   /** Counts jumps to the end or the start, so that the last one wins. */
   #jumps = 0;
@@ -71,6 +72,11 @@ export class GoalState {
   }
 
   async #load(): Promise<void> {
+    if (this.#restarts !== pool.restarts) {
+      this.#restarts = pool.restarts;
+      this.#last = 0;
+      this.#range = new LogRange();
+    }
     try {
       await this.#readReport();
       // Of a log that has grown by much since it was on the screen, the end is read.

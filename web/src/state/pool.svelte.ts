@@ -55,7 +55,9 @@ class Pool {
         this.connection = state;
         if (!this.loaded) this.#all.within(0);
       },
+      removed: (data) => this.#takeRemoved(data),
       resync: () => this.reload(),
+      restart: () => this.#restart(),
     });
     // Another tab may take a while to report its state.
     this.#all.within(400);
@@ -75,6 +77,16 @@ class Pool {
   }
 
   #resyncs = new Set<() => void>();
+
+  /** How often the server came back with another state directory. What was read before is of no use then. */
+  restarts = 0;
+
+  #restart(): void {
+    this.restarts++;
+    this.goals = new Map();
+    this.#doing.clear();
+    this.reload();
+  }
 
   /** Follows the events of all goals. Returns how to stop. */
   listen(event: (event: Envelope) => void, resync: () => void): () => void {
@@ -155,8 +167,9 @@ class Pool {
       const active = ids.length > 8 ? await this.#readActive() : [];
       this.#put(active);
       const listed = new Set(active.map((goal) => goal.id));
-      const { found, left, failure } = await readEach(ids.filter((id) => !listed.has(id)), async (id) => (await api.goal(id)).report);
+      const { found, gone, left, failure } = await readEach(ids.filter((id) => !listed.has(id)), async (id) => (await api.goal(id)).report);
       this.#put(found.map(({ attempts, ...rest }) => ({ ...rest, attempts: attempts.length })));
+      this.#forget(gone);
       ids = left;
       if (failure !== undefined) throw failure;
     } catch (error) {
@@ -173,6 +186,22 @@ class Pool {
       if (known === undefined || known.updated_at <= line.updated_at) goals.set(line.id, line);
     }
     this.goals = goals;
+  }
+
+  #forget(gone: readonly string[]): void {
+    if (!gone.some((id) => this.goals.has(id))) return;
+    const goals = new Map(this.goals);
+    for (const id of gone) goals.delete(id);
+    this.goals = goals;
+    this.#queue.within(0);
+    this.#questions.within(0);
+  }
+
+  /** The server knows whether the goal is there, so it is asked. */
+  #takeRemoved(data: string): void {
+    const { goal } = JSON.parse(data) as { goal: string };
+    this.#dirty.add(goal);
+    this.#goals.within(0);
   }
 
   #take(data: string): void {
