@@ -159,11 +159,9 @@ impl Stepper<'_> {
             (_, Event::Notice { .. }) => {}
             (_, Event::ClockMoved { by_ms }) => self.move_clock(*by_ms),
             (_, Event::Claimed { models, workspace, .. }) => {
-                if let (Some(binding), Some(path)) = (&mut self.state.workspace, workspace) {
-                    binding.path.clone_from(path);
-                }
                 self.state.generation = incoming.stamp.generation;
                 self.state.configured_models.clone_from(models);
+                self.find_workspace(workspace.as_deref());
             }
             (phase, Event::CompactRequested { focus }) if phase != Phase::Done => {
                 self.may_be_opened()?;

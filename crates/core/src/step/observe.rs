@@ -8,6 +8,13 @@ use crate::{
 };
 
 impl Stepper<'_> {
+    /// Takes over where the workspace is, if that is another place than before. Sessions that belong to the earlier one are not resumed.
+    pub(super) fn find_workspace(&mut self, path: Option<&str>) {
+        if let (Some(binding), Some(path)) = (&mut self.state.workspace, path) {
+            path.clone_into(&mut binding.path);
+        }
+    }
+
     /// Takes note of what the agent wrote or did.
     pub(super) fn observe(&mut self, event: &AgentEvent, incoming: &Incoming) {
         if let (Some(raw), Some(attempt)) = (incoming.raw, self.state.attempts.last_mut()) {
