@@ -17,6 +17,7 @@ use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use towline_app::Context;
 use towline_core::harmless;
+use towline_engine::is_panic_contained;
 use towline_process::is_in_foreground;
 use towline_terminal::{Letters, Medium, Paint, clean, mask, secrets, use_time_zone, wrapped};
 pub(crate) use towline_terminal::{brief, printable, short_id};
@@ -40,9 +41,12 @@ pub(crate) fn homely(text: &str) -> String {
     letters.shown(&text)
 }
 
-/// Reports a panic as a bug in Towline, without secrets.
+/// Reports a panic as a bug in Towline, without secrets. It ends the process, unless it concerns one request or one goal alone.
 pub(crate) fn report_panic(panic: &PanicHookInfo<'_>) {
     eprint(format_args!("error: {panic}\n  hint: this is a bug in Towline; your goals are safe"));
+    if !is_panic_contained() {
+        std::process::abort();
+    }
 }
 
 /// Lines without any secret and any order to the terminal, colours included.

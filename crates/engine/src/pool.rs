@@ -13,6 +13,7 @@ use towline_core::GoalId;
 use towline_store::GoalRecord;
 
 use crate::clock::Alarm;
+use crate::contained::contained_future;
 use crate::driver::{Driver, Left, Order, Waiting};
 use crate::engine::{Shared, TRACES};
 use crate::error::EngineError;
@@ -135,7 +136,7 @@ impl Pool {
     }
 
     fn spawn(&mut self, goal: GoalId, driver: impl Future<Output = Left> + Send + 'static) -> AbortHandle {
-        let task = self.drivers.spawn(driver);
+        let task = self.drivers.spawn(contained_future(driver));
         self.driven.insert(task.id(), goal);
         task
     }

@@ -14,6 +14,8 @@ use tokio::sync::watch;
 use tokio::task::{block_in_place, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 
+use crate::contained::{contained, is_panic_contained};
+
 /// How long a directory may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How many directories are read at the same time: the runtime has 512 threads that may block.
@@ -72,8 +74,9 @@ impl Reads {
         read: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, NoAnswer> {
         let (place, deadline) = self.place(directory).await?;
+        let is_contained = is_panic_contained();
         let reading = spawn_blocking(move || {
-            let value = read();
+            let value = if is_contained { contained(read) } else { read() };
             drop(place);
             value
         });

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use towline_app::find::{self, Found};
 use towline_app::{Context, Host, State};
 use towline_core::GoalId;
-use towline_engine::{Clock, Engine, SystemClock};
+use towline_engine::{Clock, Engine, SystemClock, contained};
 use towline_mask::Secrets;
 use towline_store::Store;
 
@@ -187,7 +187,7 @@ pub(crate) async fn in_background<T: Send + 'static>(
         )
     })?;
     let task = app.tasks.spawn_blocking(move || {
-        let done = runtime.block_on(work);
+        let done = contained(|| runtime.block_on(work));
         drop(thread);
         done
     });

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use towline_api::routes::PREFIX;
 use towline_core::{AttemptId, GoalId};
-use towline_engine::{attempt_of_token, is_signed_in};
+use towline_engine::{attempt_of_token, contained, is_signed_in};
 use towline_store::{GoalSummary, Listed, Listing};
 
 use crate::app::App;
@@ -161,7 +161,7 @@ pub(crate) async fn goal_of_token(app: &App, token: &str) -> Result<Option<GoalI
 pub(crate) async fn must_be_outside(app: &App, connection: Option<Connection>) -> Result<(), Problem> {
     let Some(connection) = connection else { return Ok(()) };
     let root = app.state.home.root().to_path_buf();
-    let looked = app.tasks.spawn_blocking(move || peer::refusal(&root, connection)).await;
+    let looked = app.tasks.spawn_blocking(move || contained(|| peer::refusal(&root, connection))).await;
     match looked {
         Ok(None) => Ok(()),
         Ok(Some(why)) => Err(Problem::new(StatusCode::FORBIDDEN, why)),

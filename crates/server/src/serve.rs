@@ -1,10 +1,16 @@
 //! Accepting connections: not too many, and none that keeps the server waiting.
 
+use std::convert::Infallible;
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::BoxError;
+use axum::body::{Bytes, HttpBody};
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -12,9 +18,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
+use towline_engine::contained_future;
 
 use crate::app::{App, ServerSettings};
 use crate::peer::Connection;
+use crate::problem::Problem;
 use crate::routes::router;
 
 /// How long a client may take to send the head of a request, and how long it may be silent between two.
@@ -67,6 +75,18 @@ async fn accept(
     }
 }
 
+/// The reply to a request. A panic ends the request, and neither the connection nor the server.
+async fn reply<B>(router: axum::Router, request: hyper::Request<B>) -> Result<Response, Infallible>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    let handled = AssertUnwindSafe(contained_future(router.oneshot(request))).catch_unwind().await;
+    handled.unwrap_or_else(|_| {
+        let problem = Problem::internal("the request was not finished, because of a bug in Towline");
+        Ok(problem.hint("the server's output has the details").into_response())
+    })
+}
+
 /// Serves one client until it goes away or the server ends.
 async fn serve_client(app: Arc<App>, router: axum::Router, stream: TcpStream) {
     let ends = stream.peer_addr().and_then(|client| Ok(Connection { client, server: stream.local_addr()? }));
@@ -78,7 +98,7 @@ async fn serve_client(app: Arc<App>, router: axum::Router, stream: TcpStream) {
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(ends);
         request.extensions_mut().insert(Arc::clone(&places));
-        router.clone().oneshot(request)
+        reply(router.clone(), request)
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(LARGEST_HEAD);
@@ -90,4 +110,27 @@ async fn serve_client(app: Arc<App>, router: axum::Router, stream: TcpStream) {
         () = app.stopped() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::StatusCode;
+    use axum::routing::get;
+
+    use super::*;
+
+    async fn handler() -> &'static str {
+        panic!("it is a test")
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_handler_is_a_reply() {
+        let router = axum::Router::new().route("/", get(handler)).route("/other", get(|| async { "fine" }));
+        for (path, wanted) in [("/", StatusCode::INTERNAL_SERVER_ERROR), ("/other", StatusCode::OK)] {
+            let request = hyper::Request::get(path).body(Body::empty()).expect("a request");
+            let Ok(got) = reply(router.clone(), request).await;
+            assert_eq!(got.status(), wanted, "{path}");
+        }
+    }
 }
