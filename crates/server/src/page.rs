@@ -23,6 +23,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 #[folder = "../../web/dist"]
 struct Files;
 
+/// Files of the page as gzip, by their paths. The build script makes them.
+const COMPRESSED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/compressed.rs"));
+
 /// The file of the page at this path.
 fn file_at(path: &str) -> Option<EmbeddedFile> {
     Files::get(if path == "/" { "index.html" } else { path.strip_prefix('/')? })
@@ -33,16 +36,30 @@ pub(crate) fn is_for_page(method: &Method, path: &str) -> bool {
     (*method == Method::GET || *method == Method::HEAD) && file_at(path).is_some()
 }
 
+/// The file at this path as gzip, for a client that takes it.
+fn compressed(path: &str, headers: &HeaderMap) -> Option<&'static [u8]> {
+    let accepted =
+        headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|codings| codings.to_str().ok());
+    let takes_it = accepted.flat_map(|codings| codings.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let is_refused = weight.trim().strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0_f32));
+        name.trim().eq_ignore_ascii_case("gzip") && !is_refused
+    });
+    COMPRESSED.iter().find(|(known, _)| takes_it && *known == path).map(|(_, bytes)| *bytes)
+}
+
 /// A file of the page, or nothing new if the browser has it.
 pub(crate) async fn file(uri: Uri, headers: HeaderMap) -> Handled {
     let path = uri.path();
     let file = file_at(path).ok_or_else(|| Problem::not_found("there is no such page"))?;
-    let tag = format!("\"{}\"", towline_core::hexadecimal(&file.metadata.sha256_hash()));
+    let compressed = compressed(path, &headers);
+    let form = if compressed.is_some() { "-gzip" } else { "" };
+    let tag = format!("\"{}{form}\"", towline_core::hexadecimal(&file.metadata.sha256_hash()));
     let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let mut reply = if is_known {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        Response::new(Body::from(file.data.into_owned()))
+        Response::new(compressed.map_or_else(|| Body::from(file.data.into_owned()), Body::from))
     };
     let tag = HeaderValue::from_str(&tag).map_err(|error| Problem::internal(error.to_string()))?;
     let fixed = [
@@ -52,6 +69,10 @@ pub(crate) async fn file(uri: Uri, headers: HeaderMap) -> Handled {
         (header::ETAG, tag),
     ];
     reply.headers_mut().extend(fixed);
+    reply.headers_mut().insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if compressed.is_some() {
+        reply.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
     Ok(reply)
 }
 

@@ -52,6 +52,31 @@ async fn the_page_needs_no_token_and_runs_nothing_but_its_own_files() {
 }
 
 #[tokio::test]
+async fn the_files_of_the_page_are_compressed_for_clients_that_take_it() {
+    let server = Server::start().await;
+    let script = || server.page("/assets/page.js");
+    let plain = script().send().await;
+    let policy = &plain.headers["content-security-policy"];
+    let length = |got: &Got| got.headers["content-length"].parse::<usize>().expect("a length");
+    for accepted in ["gzip", "br, deflate;q=0.5, GZIP;q=0.8"] {
+        let got = script().header("accept-encoding", accepted).send().await;
+        let headers = ["content-encoding", "vary", "content-type"].map(|name| got.headers[name].as_str());
+        assert_eq!(headers, ["gzip", "accept-encoding", "text/javascript; charset=utf-8"], "{accepted}");
+        assert_eq!((got.status, &got.headers["content-security-policy"]), (200, policy));
+        assert!(length(&got) * 5 < length(&plain) * 2, "{} of {}", length(&got), length(&plain));
+        assert_ne!(got.headers["etag"], plain.headers["etag"], "the two are other bytes");
+        let known =
+            script().header("accept-encoding", accepted).header("if-none-match", &got.headers["etag"]);
+        assert_eq!(known.send().await.status, 304);
+    }
+    for refused in ["", "br", "gzip;q=0", "gzip;q=0.0, identity"] {
+        let got = script().header("accept-encoding", refused).send().await;
+        assert_eq!((got.headers.get("content-encoding"), &got.body), (None, &plain.body), "{refused}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_no_file_of_the_page_needs_a_token() {
     let server = Server::start().await;
     for path in
