@@ -20,7 +20,7 @@ pub struct WideningSetting {
 pub struct RepositoryTrust {
     /// The repository's `towline.toml`; null where none of its settings needs trust.
     pub file: Option<String>,
-    /// `not_needed`, or `trusted`.
+    /// `not_needed`, `untrusted` or `trusted`.
     pub state: String,
     /// Those of its settings that need trust.
     pub settings: Vec<WideningSetting>,

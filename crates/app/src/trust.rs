@@ -80,6 +80,7 @@ impl WideningFile {
         Error::Untrusted { file: self.file.clone(), keys: self.settings.keys().cloned().collect() }
     }
 
+    /// The path of the file, as it was found.
     pub fn file(&self) -> &Path {
         &self.file
     }
@@ -160,7 +161,7 @@ pub async fn continue_held(context: &Context, file: &WideningFile) -> Result<Vec
         let next = way_to_continue(id, &record.state.phase);
         let state = State { home: state.home.clone(), store: state.store.clone() };
         let retry = GoalCommand::Retry { budget: Vec::new(), session: NextSession::Resumed, model: None };
-        // One that refuses, because its budget is spent, say, still waits for its user.
+        // One that refuses, for example because its budget is spent, still waits for its user.
         let continues = has_server && steer(context, Found { state, record }, retry).await.is_ok();
         held.push(HeldGoal { id, next: (!continues).then_some(next) });
     }
@@ -218,7 +219,7 @@ pub fn trusted_repositories(context: &Context) -> Result<Vec<TrustedRepository>,
     Ok(all)
 }
 
-/// What has become of the settings that were accepted.
+/// How the settings that were accepted compare with those of the file now.
 fn state_now(context: &Context, directory: &Path, record: &Record) -> &'static str {
     if !directory.exists() {
         return "gone";
@@ -274,7 +275,7 @@ fn read(path: &Path) -> Option<Record> {
     serde_json::from_slice(&towline_files::read(path, LONGEST_RECORD).ok()?).ok()
 }
 
-/// The settings, where those that name a file stand for its content as well: it names programs, too.
+/// The settings, where those that name a file have its hash as well: its content names programs, too.
 fn with_contents(mut settings: Settings, directory: &Path) -> Settings {
     for (key, value) in &mut settings {
         if let (true, Value::String(path)) = (key.ends_with(".mcp_file"), &*value) {

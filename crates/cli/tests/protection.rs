@@ -125,6 +125,7 @@ fn generated_files_and_passed_variables_are_frozen_into_the_goal() {
         "towline.toml",
         "[workspace]\nmode = \"worktree\"\ngenerated = [\"schema.rs\"]\npass_env = [\"A_TOKEN\"]\n",
     );
+    assert_eq!(desk.towline(["trust", "--yes"]).code, Some(0));
     desk.towline(["run", "do it"]);
     assert!(is_stored(&desk, r#""generated":["schema.rs"],"pass_env":["A_TOKEN"]"#));
     assert!(is_stored(&desk, r#""mode":"clone""#));

@@ -1,6 +1,6 @@
 //! Which settings a repository's file may make only when the user has accepted them.
 //!
-//! A repository may be anybody's. What its file says about checks, setup and budgets counts at once: the user starts goals there to
+//! A repository may be anybody's. Its checks, setup and budgets count at once: the user starts goals there to
 //! run exactly that. Settings that give agents more (a program, a permission, a variable, a way out of the sandbox) need a person
 //! who has read them.
 
