@@ -27,10 +27,9 @@ pub struct Rehearsal<'a> {
 impl Rehearsal<'_> {
     /// Starts this program as an agent would, with a home below `temporary` that is removed at the end. Fails with what is wrong.
     pub fn run(self, machine: &Machine, temporary: &Path) -> Result<(), String> {
-        let stage = temporary.join(format!("towline-doctor-{}", std::process::id()));
+        let stage = stage(temporary)
+            .map_err(|error| format!("cannot make a directory in {}: {error}", temporary.display()))?;
         let failed = |error: io::Error| format!("cannot make {}: {error}", stage.display());
-        // Somebody else's would not do.
-        DirBuilder::new().mode(0o700).create(&stage).map_err(failed)?;
         let argv = [self.program.display().to_string(), "--version".to_owned()];
         let room = Private::make(&stage).map_err(failed).map(|private| self.room(private));
         let result = room.and_then(|room| machine.rehearse(&room, &argv));
@@ -63,4 +62,17 @@ impl Rehearsal<'_> {
             environment: self.environment,
         }
     }
+}
+
+/// A new directory that nobody else can enter. One of an earlier process, or of somebody else, would not do.
+fn stage(temporary: &Path) -> io::Result<PathBuf> {
+    let mut taken = io::Error::from(io::ErrorKind::AlreadyExists);
+    for number in 0..10 {
+        let place = temporary.join(format!("towline-doctor-{}-{number}", std::process::id()));
+        match DirBuilder::new().mode(0o700).create(&place) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = error,
+            made => return made.map(|()| place),
+        }
+    }
+    Err(taken)
 }

@@ -221,6 +221,7 @@ fn link(place: &Path, target: &Path) {
     // An empty directory is nothing; one that is not empty stays, and so does the program's.
     let cleared = made.and_then(|()| std::fs::remove_dir(place));
     if cleared.is_ok() || place.symlink_metadata().is_err() {
+        // Without it the tool that it leads to is missing, as if it was not installed.
         let _ = std::os::unix::fs::symlink(target, place);
     }
 }
@@ -247,7 +248,7 @@ fn read(mut arguments: impl Iterator<Item = OsString>) -> io::Result<Orders> {
 }
 
 impl Orders {
-    /// By its real path, because rules hold for what is there. Two for one place are the weaker one.
+    /// By its real path, because rules hold for what is there. Of two for one place, the one that allows more counts.
     fn set(&mut self, path: OsString, reach: Reach) {
         if let Ok(path) = Path::new(&path).canonicalize() {
             let known = self.paths.entry(path).or_insert(reach);
