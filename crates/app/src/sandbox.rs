@@ -49,14 +49,15 @@ pub(crate) fn fix_of_none(reason: &NoSandbox) -> String {
 
 /// What to do so that bubblewrap works.
 pub(crate) fn fix(obstacle: &Obstacle, hindrance: Option<Hindrance>) -> String {
-    let kept = |setting: &str| format!("as root: `sysctl -w {setting}`; a file in /etc/sysctl.d keeps it");
+    let set =
+        |setting: &str| format!("as root: `sysctl -w {setting}`; a file in /etc/sysctl.d makes it last");
     match (obstacle, hindrance) {
         (Obstacle::NotInstalled, _) => {
             "install it: `apt install bubblewrap` or `dnf install bubblewrap`".to_owned()
         }
         (Obstacle::OtherSystem, _) => "use Linux; elsewhere `mode = \"off\"` in [sandbox]".to_owned(),
-        (_, Some(Hindrance::Clone)) => kept("kernel.unprivileged_userns_clone=1"),
-        (_, Some(Hindrance::Count)) => kept("user.max_user_namespaces=15000"),
+        (_, Some(Hindrance::Clone)) => set("kernel.unprivileged_userns_clone=1"),
+        (_, Some(Hindrance::Count)) => set("user.max_user_namespaces=15000"),
         (_, Some(Hindrance::AppArmor)) => format!(
             "allow bubblewrap in AppArmor, as root: `printf '{PROFILE}' > /etc/apparmor.d/bwrap && \
              apparmor_parser -r /etc/apparmor.d/bwrap`"

@@ -306,7 +306,7 @@ fn a_goals_log_diff_and_list_show_what_happened() {
         "id": goal, "title": "leave a file", "prompt": "leave a file", "repository": report["repository"],
         "phase": "done", "reason": null, "until": null, "hold": null, "agent": "claude",
         "merged": null, "attempts": 1, "usage": report["usage"], "created_at": report["created_at"],
-        "updated_at": report["updated_at"],
+        "updated_at": report["updated_at"], "trust": report["trust"],
     }]);
     assert_eq!(list, line);
     let diff = desk.towline(["diff", &goal]).stdout;

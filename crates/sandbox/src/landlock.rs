@@ -194,9 +194,9 @@ enum Reach {
     Write,
 }
 
-/// What has to be done before the program starts.
+/// What the program is restricted to, and what it finds.
 #[derive(Debug, Default)]
-struct Orders {
+struct Restrictions {
     paths: BTreeMap<PathBuf, Reach>,
     links: Vec<(PathBuf, PathBuf)>,
     variables: Vec<(OsString, OsString)>,
@@ -206,12 +206,12 @@ struct Orders {
 
 /// Restricts this process for good. What is returned becomes the program.
 pub(crate) fn prepare(arguments: impl Iterator<Item = OsString>) -> io::Result<Command> {
-    let orders = read(arguments)?;
-    restrict(&grants(&orders.paths)?, orders.is_closed)?;
+    let restrictions = read(arguments)?;
+    restrict(&grants(&restrictions.paths)?, restrictions.is_closed)?;
     // From here on the rules hold: the program's own home, where earlier programs may have put anything, leads nowhere else.
-    orders.links.iter().for_each(|(place, target)| link(place, target));
-    let mut command = program(&orders.program)?;
-    command.envs(orders.variables);
+    restrictions.links.iter().for_each(|(place, target)| link(place, target));
+    let mut command = program(&restrictions.program)?;
+    command.envs(restrictions.variables);
     Ok(command)
 }
 
@@ -226,28 +226,28 @@ fn link(place: &Path, target: &Path) {
     }
 }
 
-fn read(mut arguments: impl Iterator<Item = OsString>) -> io::Result<Orders> {
-    let mut orders = Orders::default();
+fn read(mut arguments: impl Iterator<Item = OsString>) -> io::Result<Restrictions> {
+    let mut restrictions = Restrictions::default();
     while let Some(argument) = arguments.next() {
         let mut next = || arguments.next().ok_or_else(|| bad("an argument is missing"));
         match argument.to_str() {
-            Some(HIDE) => orders.set(next()?, Reach::Hidden),
-            Some(READ) => orders.set(next()?, Reach::Read),
-            Some(WRITE) => orders.set(next()?, Reach::Write),
-            Some(LINK) => orders.links.push((next()?.into(), next()?.into())),
-            Some(SET) => orders.variables.push((next()?, next()?)),
-            Some(CLOSED) => orders.is_closed = true,
+            Some(HIDE) => restrictions.set(next()?, Reach::Hidden),
+            Some(READ) => restrictions.set(next()?, Reach::Read),
+            Some(WRITE) => restrictions.set(next()?, Reach::Write),
+            Some(LINK) => restrictions.links.push((next()?.into(), next()?.into())),
+            Some(SET) => restrictions.variables.push((next()?, next()?)),
+            Some(CLOSED) => restrictions.is_closed = true,
             Some(PROGRAM) => {
-                orders.program = arguments.collect();
+                restrictions.program = arguments.collect();
                 break;
             }
             _ => return Err(bad("an unknown argument")),
         }
     }
-    Ok(orders)
+    Ok(restrictions)
 }
 
-impl Orders {
+impl Restrictions {
     /// By its real path, because rules hold for what is there. Of two for one place, the one that allows more counts.
     fn set(&mut self, path: OsString, reach: Reach) {
         if let Ok(path) = Path::new(&path).canonicalize() {
@@ -345,11 +345,11 @@ mod tests {
 
         /// What is granted below it, where these are the rules.
         fn grants(&self, rules: &[(&str, Reach)]) -> Vec<(String, Reach)> {
-            let mut orders = Orders::default();
+            let mut restrictions = Restrictions::default();
             for (path, reach) in rules {
-                orders.set(self.at(path).into(), *reach);
+                restrictions.set(self.at(path).into(), *reach);
             }
-            let granted = grants(&orders.paths).expect("few files").into_iter();
+            let granted = grants(&restrictions.paths).expect("few files").into_iter();
             let inner = granted.filter_map(|(path, reach)| {
                 Some((path.strip_prefix(self.at("")).ok()?.display().to_string(), reach))
             });

@@ -1,12 +1,13 @@
 //! The end of a story: how the goal ended, and what to do now.
 
 use jiff::Timestamp;
-use towline_app::report::{WARM, confirmed_by, level_words};
+use towline_app::report::{WARM, confirmed_by};
 use towline_app::{NextStep, hint_about_end};
 use towline_core::{GoalState, Phase, Usage, show_duration};
 use towline_store::GoalRecord;
 use towline_terminal::{Paint, brief, clock_time, counted, printable, question_lines, spent, time_left};
 
+use crate::facts::trust_words;
 use crate::hints::words;
 
 /// How many lines of a long reason are shown: the last ones, because errors are at the end of what a command prints.
@@ -37,7 +38,6 @@ pub fn ending(paint: Paint, record: &GoalRecord, now: Timestamp) -> Vec<String> 
     let mut facts = Vec::new();
     if let (Phase::Done, Some(candidate)) = (&state.phase, &state.candidate) {
         facts.push(format!("candidate {}", candidate.short()));
-        facts.push(level_words(state.confined_by()));
         if confirmed_by(state) == Some(WARM) {
             facts.push("confirmed warm, not in a clean checkout".to_owned());
         }
@@ -109,10 +109,18 @@ fn elapsed(from: Timestamp, to: Timestamp) -> std::time::Duration {
     std::time::Duration::try_from(to.duration_since(from)).unwrap_or_default()
 }
 
+/// What a goal that is done proves.
+pub fn trust_line(record: &GoalRecord) -> Option<String> {
+    (record.state.phase == Phase::Done).then(|| named("trust", &trust_words(&record.state)))
+}
+
 /// What a person can do now, each with its command.
 pub fn step_lines(steps: &[NextStep]) -> Vec<String> {
-    let line = |(what, hint): &NextStep| format!("  {:<24} {}", format!("{what}:"), printable(&words(hint)));
-    steps.iter().map(line).collect()
+    steps.iter().map(|(what, hint)| named(what, &printable(&words(hint)))).collect()
+}
+
+fn named(name: &str, text: &str) -> String {
+    format!("  {:<24} {text}", format!("{name}:"))
 }
 
 #[cfg(test)]

@@ -30,12 +30,7 @@ pub fn fact_lines(record: &GoalRecord, hold: Option<String>, now: Timestamp) -> 
         let mode = if record.goal.workspace.mode.is_in_place() { " (in place)" } else { "" };
         facts.push(("workspace", format!("{}{mode}", workspace.path)));
     }
-    let confirmed = confirmed_by(&record.state).filter(|by| *by == WARM);
-    let confirmed = confirmed.map_or("", |_| ", confirmed in a warm checkout only");
-    let sandbox = record.state.confined_by();
-    let named =
-        sandbox.map_or_else(|| "no sandbox".to_owned(), |sandbox| format!("sandbox: {}", sandbox.name()));
-    facts.push(("trust", format!("level {}, {named}{confirmed}", trust_level(sandbox))));
+    facts.push(("trust", trust_words(&record.state)));
     facts.extend(about(&record.goal));
     facts.extend(
         record.goal.checks.iter().map(|check| ("check", format!("{}: {}", check.name, check.describe()))),
@@ -48,6 +43,16 @@ pub fn fact_lines(record: &GoalRecord, hold: Option<String>, now: Timestamp) -> 
         facts.push(("spent", limits.join(" · ")));
     }
     facts.iter().map(|(name, value)| format!("  {name:<10} {}", brief(value))).collect()
+}
+
+/// The level of trust of a goal, and why it is that.
+pub(crate) fn trust_words(state: &GoalState) -> String {
+    let confirmed = confirmed_by(state).filter(|by| *by == WARM);
+    let confirmed = confirmed.map_or("", |_| ", confirmed in a warm checkout only");
+    let sandbox = state.confined_by();
+    let named =
+        sandbox.map_or_else(|| "no sandbox".to_owned(), |sandbox| format!("sandbox: {}", sandbox.name()));
+    format!("level {}, {named}{confirmed}", trust_level(sandbox))
 }
 
 /// What was asked for and when, and what came of it when.

@@ -14,7 +14,7 @@ pub(crate) use board::spent_of_limits;
 #[cfg(test)]
 pub(crate) use board::tests as samples;
 pub use board::{Board, Canvas};
-pub use ending::{ending, step_lines};
+pub use ending::{ending, step_lines, trust_line};
 pub use facts::{attempt_lines, fact_lines};
 pub use journal::{ShownQuestions, is_worth_a_line, journal_line, what_happened};
 pub use list::goal_table;

@@ -53,17 +53,10 @@ pub fn notice_text(notice: &Notice) -> String {
         Notice::Unrestricted { agent, restriction, mode } => {
             unrestricted(agent.as_str(), *restriction, *mode)
         }
-        Notice::NoSandbox(why) => format!(
-            "note: agents and checks run without a sandbox, so verdicts are of level 1\n      \
-             ({})\n      (the fix: towline doctor; shown once per project)",
-            brief(why)
-        ),
-        Notice::WeakSandbox(sandbox, why) => format!(
-            "note: agents and checks run in a sandbox of {}, so verdicts are of level 1\n      \
-             (bubblewrap: {})\n      (the fix: towline doctor; shown once per project)",
-            sandbox.name(),
-            brief(why)
-        ),
+        Notice::NoSandbox(why) => level_1("without a sandbox", why),
+        Notice::WeakSandbox(sandbox, why) => {
+            level_1(&format!("in a sandbox of {}", sandbox.name()), &format!("bubblewrap: {why}"))
+        }
         Notice::BrokenConfiguration(problem) => {
             format!("warning: your own configuration is broken, and a running server uses what it read last: {problem}")
         }
@@ -75,6 +68,14 @@ pub fn notice_text(notice: &Notice) -> String {
             )
         }
     }
+}
+
+fn level_1(how: &str, why: &str) -> String {
+    format!(
+        "note: agents and checks run {how}, so verdicts are of level 1\n      ({})\n      \
+         (the fix: towline doctor; shown once per project)",
+        brief(why)
+    )
 }
 
 fn uncommitted(paths: &[String], advice: &str) -> String {

@@ -16,7 +16,7 @@ use towline_core::{AgentName, Event, Goal, PauseReason, Seq};
 use towline_engine::{AgentInTrouble, Clock, EngineError, Handle, Home, StoreTrouble, SystemClock};
 use towline_store::GoalRecord;
 use towline_terminal::clock_time;
-use towline_view::{ending, note_unprotected, step_lines};
+use towline_view::{ending, note_unprotected, step_lines, trust_line};
 
 use crate::args::RunFormat;
 use crate::commands::watching::Watching;
@@ -196,6 +196,7 @@ pub(super) fn conclude(
     }
     let paint = output::paint(context);
     let mut lines = ending(paint, record, SystemClock.now());
+    lines.extend(trust_line(record));
     lines.extend(step_lines(&next_steps(record, home, first)));
     lines.extend(note_unprotected(&record.goal));
     lines.iter().flat_map(|line| output::fitted(line)).for_each(output::print);

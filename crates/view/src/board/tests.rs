@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use towline_core::{
     AgentName, Ask, Attempt, AttemptNo, Axis, Budget, Check, CheckKind, EscalationReason, FailureReason,
-    MicroUsd, PlanEntry, Question, QuestionNo, SessionId, SessionStarted, Source, StopWhy, Stopping, Timeout,
-    Tokens, ToolKind, ToolStatus, ToolUse, Usage, Verdict,
+    MicroUsd, PlanEntry, Question, QuestionNo, Sandbox, SessionId, SessionStarted, Source, StopWhy, Stopping,
+    Timeout, Tokens, ToolKind, ToolStatus, ToolUse, Usage, Verdict,
 };
 use towline_terminal::{Letters, Paint, columns};
 
@@ -370,4 +370,18 @@ fn the_last_line_of_a_running_check_is_seen_and_goes_first_where_there_is_no_roo
     assert!(scene.shown(&SMALL).contains("\n  test greeting ... \u{fffd}[2Jok\n"), "{}", scene.shown(&SMALL));
     let little = scene.shown(&canvas(80, 9));
     assert!(!little.contains("greeting ..."), "{little}");
+}
+
+#[test]
+fn the_title_has_the_level_of_trust_once_an_agent_has_started() {
+    let canvas = Canvas { width: 80, height: 24, now: at(100), paint: Paint::Plain };
+    let title = |scene: &Scene| scene.shown(&canvas).lines().next().expect("a title").to_owned();
+    assert!(title(&running()).contains(" ── 456789ab ──"), "{}", title(&running()));
+    let scene = running().event(60, Event::AttemptStarted { sandbox: None });
+    assert!(title(&scene).contains(" ── level 1 · 456789ab ──"), "{}", title(&scene));
+    // The verdicts of the earlier attempts of this goal had no sandbox; without them, it is the agent's that counts.
+    let mut record = record();
+    record.state.attempts.drain(..2);
+    let scene = Scene::of(record).event(60, Event::AttemptStarted { sandbox: Some(Sandbox::Bubblewrap) });
+    assert!(title(&scene).contains(" ── level 2 (bubblewrap) · 456789ab ──"), "{}", title(&scene));
 }
