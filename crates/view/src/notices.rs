@@ -60,14 +60,16 @@ pub fn notice_text(notice: &Notice) -> String {
         Notice::BrokenConfiguration(problem) => {
             format!("warning: your own configuration is broken, and a running server uses what it read last: {problem}")
         }
-        Notice::ChangedHooks(names) => {
-            let names: Vec<String> = names.iter().map(|name| brief(name)).collect();
-            format!(
-                "warning: git runs no hooks for this merge, because it changes them; look at them before your next git command: {}",
-                names.join(", ")
-            )
-        }
+        Notice::ChangedHooks(names) => changed_hooks(names),
     }
+}
+
+fn changed_hooks(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| brief(name)).collect();
+    format!(
+        "warning: git runs no hooks for this merge, because it changes them; look at them before your next git command: {}",
+        names.join(", ")
+    )
 }
 
 fn level_1(how: &str, why: &str) -> String {
