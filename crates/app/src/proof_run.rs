@@ -247,3 +247,23 @@ fn is_alive(directory: &Path) -> bool {
         supervisor_arguments(directory).and_then(|arguments| towline_process::supervisors(&arguments));
     supervisors.map_or(true, |supervisors| !supervisors.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_run_left_is_removed_by_the_next_and_what_is_used_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::create(dir.path().join("state")).unwrap();
+        let used = Scratch::make(&home, new_goal_id()).unwrap();
+        let left = home.inside("left").unwrap();
+        std::fs::write(left.root().join("lock"), "").unwrap();
+        let next = Scratch::make(&home, new_goal_id()).unwrap();
+        assert!(used.home.root().exists() && next.home.root().exists() && !left.root().exists());
+        used.remove();
+        next.remove();
+        let names = fs::read_dir(home.proofs()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["lock"]);
+    }
+}
