@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::Deserialize;
 use serde_json::json;
 use towline_core::{AgentEvent, AttemptId, MessageNo};
 
@@ -14,10 +15,6 @@ use crate::protocol::Action;
 /// Up to this number, an operator's message is recognised by its id alone when the conversation is read again.
 const KNOWN_BY_ID: u32 = 1_000;
 
-/// The position of a UUID's version, and the version of ids that are derived from names, as ours are.
-const VERSION_AT: usize = 14;
-const FROM_NAME: u8 = b'5';
-
 /// The operator's messages.
 #[derive(Debug)]
 pub(super) struct ClaudeOperatorMessages {
@@ -26,21 +23,33 @@ pub(super) struct ClaudeOperatorMessages {
     heard: BTreeSet<MessageNo>,
     /// Messages that wait until the prompt was sent.
     held: Vec<(MessageNo, String)>,
+    /// The ids of messages that were sent before the conversation is read again.
+    recalled: BTreeSet<String>,
+}
+
+/// A message that was sent to the CLI.
+#[derive(Deserialize)]
+struct Sent {
+    uuid: String,
 }
 
 impl ClaudeOperatorMessages {
     pub(super) const fn new(attempt: AttemptId) -> Self {
-        Self { attempt, received: BTreeSet::new(), heard: BTreeSet::new(), held: Vec::new() }
+        Self {
+            attempt,
+            received: BTreeSet::new(),
+            heard: BTreeSet::new(),
+            held: Vec::new(),
+            recalled: BTreeSet::new(),
+        }
     }
 
     /// The operator's message with this id.
     fn number(&self, id: &str) -> Option<MessageNo> {
-        if id.as_bytes().get(VERSION_AT) != Some(&FROM_NAME) {
-            return None;
-        }
         let is_it = |message: &MessageNo| self.attempt.message(&name(*message)) == id;
         let received = self.received.iter().copied().find(is_it);
-        received.or_else(|| (1..=KNOWN_BY_ID).map(MessageNo).find(is_it))
+        let is_recalled = self.recalled.contains(id);
+        received.or_else(|| is_recalled.then(|| (1..=KNOWN_BY_ID).map(MessageNo).find(is_it)).flatten())
     }
 }
 
@@ -74,6 +83,12 @@ impl ClaudeProtocol {
             return Vec::new();
         }
         self.send_message(&name(message), &text).into_iter().collect()
+    }
+
+    pub(super) fn recall_message(&mut self, sent: &[u8]) {
+        if let Ok(Sent { uuid }) = serde_json::from_slice(sent) {
+            self.operator_messages.recalled.insert(uuid);
+        }
     }
 
     /// The model got the message with this id.

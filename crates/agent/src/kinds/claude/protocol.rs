@@ -155,6 +155,7 @@ impl Protocol for ClaudeProtocol {
 
     fn recall(&mut self, sent: &[u8]) {
         self.recall_answer(sent);
+        self.recall_message(sent);
     }
 
     fn start(&mut self) -> Vec<Action> {

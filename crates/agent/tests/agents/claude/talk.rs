@@ -333,6 +333,8 @@ fn messages_without_an_echo_are_not_heard() {
 #[test]
 fn heard_messages_are_known_when_the_conversation_is_read_again() {
     let mut protocol = in_session(&settings());
+    assert_eq!(feed(&mut *protocol, &echo("tell 7")), [], "it was not sent");
+    protocol.recall(message("tell 7", "sent before").to_string().as_bytes());
     assert_eq!(feed(&mut *protocol, &echo("tell 7")), [heard(7)]);
     assert_eq!(send_message(&mut *protocol, 7, "sent before"), []);
 }
