@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use support::{Desk, Ran};
 use towline_core::Network;
 use towline_sandbox::{Machine, Obstacle, Places, Private, Room, Signals};
-use towline_testkit::scratch::clean_command;
+use towline_testkit::scratch::{SANDBOX, clean_command};
 
 const BUBBLEWRAP: &str = "/usr/bin/bwrap";
 
@@ -58,7 +58,8 @@ fn without_landlock() -> Vec<u8> {
 
 /// A desk whose agent runs a shell command, with the sandbox in this mode.
 fn desk(mode: &str, command: &str) -> Desk {
-    let desk = Desk::new();
+    let mut desk = Desk::new();
+    desk.unset(SANDBOX);
     desk.configure(&format!(
         "defaults.agents = [\"plain\"]\nsandbox.mode = {mode:?}\n\
          [agents.plain]\nkind = \"command\"\ncommand = [\"/bin/sh\", \"-c\", {command:?}]\n"

@@ -123,6 +123,8 @@ mod tests {
         state.attempts[1].started = false;
         assert_eq!(state.confined_by(), Some(Bubblewrap));
         state.entered_at = Some(at(0));
-        assert_eq!(state.confined_by(), None, "a person's session is not confined");
+        assert_eq!(state.confined_by(), Some(Bubblewrap));
+        state.attempts[0].sandbox = Some(Landlock);
+        assert_eq!(state.confined_by(), None, "a person's session has no Landlock");
     }
 }

@@ -243,14 +243,14 @@ impl GoalState {
         self.attempts.get(number.index())
     }
 
-    /// What confined all that touched the goal so far, agents and checks: the weakest of it. In a session that a person entered,
-    /// nothing confined the agent.
+    /// What confined all that touched the goal so far, agents and checks: the weakest of it. A session that a person entered is
+    /// confined as the attempts before it are, but only by bubblewrap.
     pub fn confined_by(&self) -> Option<Sandbox> {
         let agents = self.attempts.iter().filter(|attempt| attempt.started).map(|attempt| attempt.sandbox);
         // The checks run the agent's code, those of a red verdict too.
         let checks = self.verdicts().map(|verdict| verdict.sandbox);
-        let entered = self.entered_at.map(|_| None);
-        agents.chain(checks).chain(entered).min().flatten()
+        let weakest = agents.chain(checks).min().flatten();
+        weakest.filter(|sandbox| self.entered_at.is_none() || *sandbox == Sandbox::Bubblewrap)
     }
 
     /// The newest verdict.

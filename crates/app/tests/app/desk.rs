@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use towline_app::{Context, Draft, Error, Request, accept, draft, widening_file};
 use towline_core::{Envelope, Event, Goal, GoalState, Source};
-use towline_testkit::scratch::{Home, Project};
+use towline_testkit::scratch::{Home, Project, SANDBOX};
 
 /// A user's home and project.
 pub(crate) struct Desk {
@@ -40,7 +40,9 @@ impl Desk {
     }
 
     pub(crate) fn context(&self) -> Context {
-        let environment: BTreeMap<String, String> = self.home.env().into_iter().collect();
+        let mut environment: BTreeMap<String, String> = self.home.env().into_iter().collect();
+        // Nothing is started here, so the project's own setting counts.
+        environment.remove(SANDBOX);
         Context::new(environment, self.project.path().to_path_buf(), PathBuf::from("/bin/true"))
     }
 
