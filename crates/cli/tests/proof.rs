@@ -210,6 +210,22 @@ fn a_check_with_a_secret_is_in_a_proof_by_its_hash_alone() {
 }
 
 #[test]
+fn in_a_sandbox_neither_agents_nor_the_checks_of_a_proof_see_the_keys() {
+    // The workspace is in `workspaces/` of the state directory.
+    let find = "ls \"$PWD/../../keys\" > seen.txt 2>/dev/null; echo fixed > fix.txt";
+    let desk = Desk::with_script(|dir| hostile::doing(dir, find)).in_sandbox();
+    assert_eq!(desk.towline(["keys", "rotate"]).code, Some(0));
+    let keys = desk.home.towline().join("keys/keys.json");
+    assert!(keys.exists());
+    let goal = done(&desk, &[FIXED, "test ! -s seen.txt", &format!("test ! -e '{}'", keys.display())]);
+    let file = proof_of(&desk, &goal);
+    let trust = &statement(&file)["predicate"]["towline"]["trust"];
+    assert_eq!((&trust["level"], &trust["sandbox"]), (&json!(2), &json!("bubblewrap")));
+    let run = verify(&desk, &file, &["--run", "--json"]);
+    assert_eq!(found(&run).1, Vec::<String>::new(), "{run:?}");
+}
+
+#[test]
 fn the_checks_of_a_proof_cannot_steer_or_sign() {
     let desk = desk();
     let (switch, refusal) = (desk.home.path().join("switch"), desk.home.path().join("refusal"));
