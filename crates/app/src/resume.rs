@@ -61,7 +61,7 @@ pub async fn resume(
     }
 }
 
-/// Refuses a goal that goes on with the answer to its question, and with nothing else.
+/// Refuses a goal that continues with the answer to its question, and with nothing else.
 fn must_not_ask(context: &Context, found: &Found) -> Result<(), Error> {
     let GoalRecord { goal, state, .. } = &found.record;
     let Some(open) = state.open_question() else { return Ok(()) };

@@ -39,6 +39,8 @@ pub async fn contained_future<F: Future>(work: F) -> F::Output {
 
 #[cfg(test)]
 mod tests {
+    use tokio::task::JoinSet;
+
     use super::*;
 
     #[tokio::test]
@@ -50,8 +52,10 @@ mod tests {
             (before, is_panic_contained(), contained(is_panic_contained))
         });
         assert_eq!((seen.await, is_panic_contained()), ((true, true, true), false));
-        let task = tokio::spawn(contained_future(async { panic!("it is a test") }));
-        assert!(task.await.is_err_and(|error| error.is_panic()));
-        assert!(!tokio::spawn(async { is_panic_contained() }).await.expect("it returns"));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(contained_future(async { panic!("it is a test") }));
+        assert!(tasks.join_next().await.is_some_and(|ended| ended.is_err_and(|error| error.is_panic())));
+        tasks.spawn(async { is_panic_contained() });
+        assert!(!tasks.join_next().await.expect("a task").expect("it returns"));
     }
 }

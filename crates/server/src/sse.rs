@@ -64,7 +64,7 @@ impl Streams {
 struct Following {
     app: Arc<App>,
     source: Source,
-    /// The place at which the stream starts again, until the client has been told: it has seen a later one, so this is another state
+    /// The place at which the stream starts again, until that is reported: the client has seen a later one, so this is another state
     /// directory, or an earlier copy of it.
     restart: Option<u64>,
     /// An agent may have printed one of them.

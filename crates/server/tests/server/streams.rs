@@ -132,7 +132,7 @@ async fn two_hundred_clients_lose_nothing_while_the_pool_is_busy() {
 }
 
 #[tokio::test]
-async fn a_place_that_no_event_has_begins_again_and_the_client_is_told_where() {
+async fn a_place_that_no_event_has_begins_again_and_the_stream_reports_where() {
     let server = Server::start().await;
     let goal = server.goal().await.id;
     let mut pool = following(&server, "/events").header("last-event-id", "90").follow().await;
