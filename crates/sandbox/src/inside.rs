@@ -14,7 +14,6 @@ use std::sync::atomic::AtomicBool;
 use ::landlock::{Ruleset, RulesetAttr, Scope};
 use rustix::mount::{MountFlags, mount, mount_bind};
 use rustix::thread::{CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities};
-
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::landlock::{self, LANDLOCK};
@@ -136,7 +135,7 @@ fn close_abstract_sockets() {
         .scope(Scope::AbstractUnixSocket)
         .and_then(|rules| rules.create())
         .and_then(|rules| rules.restrict_self());
-    // What a machine keeps out is found out by trying.
+    // A kernel without Landlock keeps nothing out; the documentation says so.
     let _ = closed;
 }
 

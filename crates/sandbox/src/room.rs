@@ -154,11 +154,14 @@ impl Room {
                 rules.insert(place, Rule::Write(self.private.temporary()));
             }
         }
-        let is_beside_home = |place: &PathBuf| {
-            home.as_ref().is_none_or(|home| !place.starts_with(home) && !home.starts_with(place))
+        // What is in the home is in the private one, unless a hidden place covers it there.
+        let is_elsewhere = |place: &PathBuf| {
+            let is_covered = self.hide.iter().any(|hidden| place.starts_with(hidden));
+            let is_beside = |home: &PathBuf| !place.starts_with(home) && !home.starts_with(place);
+            is_covered || home.as_ref().is_none_or(is_beside)
         };
         let named = DIRECTORIES.iter().filter_map(named).chain(self.own.iter().cloned());
-        for place in named.filter(|place| is_place(place) && is_beside_home(place)) {
+        for place in named.filter(|place| is_place(place) && is_elsewhere(place)) {
             if can_be_made(&place, rules)
                 && let Ok(own) = self.private.own(&place)
             {

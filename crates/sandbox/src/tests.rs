@@ -89,6 +89,18 @@ fn what_is_hidden_can_have_parts_to_read_and_what_is_missing_has_no_rule() {
 }
 
 #[test]
+fn a_directory_of_its_own_in_a_hidden_place_of_the_home_is_no_part_of_that() {
+    let mut scene = Scene::new();
+    let sessions = scene.path("home/.state/sessions");
+    fs::create_dir_all(&sessions).expect("a directory");
+    scene.room.hide.push(scene.path("home/.state"));
+    scene.room.own.push(sessions);
+    assert_eq!(scene.rule("home/.state"), Some(Rule::Hidden));
+    let Some(Rule::Write(own)) = scene.rule("home/.state/sessions") else { panic!("its own") };
+    assert!(own.starts_with(scene.room.private.root()), "{own:?}");
+}
+
+#[test]
 fn a_private_file_is_found_from_outside_and_no_other() {
     let scene = Scene::new();
     let private = scene.room.private.root().to_owned();

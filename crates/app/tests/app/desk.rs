@@ -22,6 +22,7 @@ impl Desk {
         project.write("towline.toml", format!("{agent}{configuration}"));
         project.commit("configuration");
         let desk = Self { home: Home::new(), project };
+        desk.home.without_sandbox();
         desk.trust();
         desk
     }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use towline_testkit::agents::AgentCli;
 use towline_testkit::model::{Matcher, ModelServer, Reply, Rule};
-use towline_testkit::scratch::{Home, SANDBOX, clean_command};
+use towline_testkit::scratch::{Home, clean_command};
 
 use crate::page::{Block, Page};
 use crate::support::{Ran, finish};
@@ -74,8 +74,6 @@ impl Reader {
         .expect("a configuration for git");
         let others = [("PATH", path), ("GIT_CONFIG_GLOBAL", git.display().to_string())];
         variables.extend(others.map(|(name, value)| (name.to_owned(), value)));
-        // A reader has what is there without any setting.
-        variables.retain(|(name, _)| name != SANDBOX);
         let folder = home.path().join("work");
         fs::create_dir(&folder).expect("a folder to work in");
         Self { home, _model: model, folder, variables }

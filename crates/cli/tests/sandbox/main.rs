@@ -9,10 +9,10 @@ mod caches;
 mod credentials;
 mod limits;
 mod practice;
-mod without;
 
 use support::{Desk, Ran};
 use towline_testkit::hostile;
+use towline_testkit::scratch::SANDBOX;
 
 /// A desk in a sandbox, with a script that runs these commands as its work.
 fn desk_doing(commands: &str) -> Desk {
@@ -30,4 +30,13 @@ fn run_to_done(desk: &Desk, check: &str) {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let report = ran.json();
     assert_eq!((&report["trust"]["level"], &report["trust"]["sandbox"]), (&2.into(), &"bubblewrap".into()));
+}
+
+#[test]
+fn the_default_is_level_2_where_bubblewrap_works() {
+    let mut desk = Desk::with_script(hostile::well_behaved);
+    desk.unset(SANDBOX);
+    let ran = desk.towline(["run", "do it", "--check", "test -e done.txt", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.json()["trust"]["level"], 2, "{ran:?}");
 }

@@ -44,12 +44,14 @@ impl Drop for Desk {
 }
 
 impl Desk {
-    /// A desk with a small project and no agent.
+    /// A desk with a small project and no agent. It has no sandbox: most scripted agents leave what they have seen outside their
+    /// workspace, and tests look at their processes and files from outside.
     pub(crate) fn new() -> Self {
         let (home, project) = (Home::new(), Project::new());
         let mut variables = home.env();
         // So that what is printed about Claude Code does not depend on who runs the tests.
         variables.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
+        variables.push((SANDBOX.to_owned(), "off".to_owned()));
         Self { home, project, variables, not_replayed: None }
     }
 

@@ -124,9 +124,8 @@ impl Server {
             "[defaults]\nagents = [\"own\"]\n[agents.own]\nkind = \"script\"\ncommand = [\"/bin/sh\"]\n",
         );
         project.commit("the first one");
-        let mut environment: BTreeMap<String, String> = dirs.env().into_iter().collect();
-        // No sandbox can start this program as Towline, so the project's own setting counts.
-        environment.remove(scratch::SANDBOX);
+        dirs.without_sandbox();
+        let environment: BTreeMap<String, String> = dirs.env().into_iter().collect();
         let context = Context::new(environment, project.path().to_path_buf(), PathBuf::from("/bin/true"));
         let home = Home::create(dirs.towline()).expect("a state directory");
         trust(&context);

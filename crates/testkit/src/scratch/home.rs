@@ -56,17 +56,27 @@ impl Home {
         self.root.join("config")
     }
 
-    /// The whole environment of a program that is to see these folders only: `PATH`, the folders, a git without the user's
-    /// configuration, and no sandbox: most scripted agents of the tests leave what they have seen outside their workspace.
+    /// The whole environment of a program that is to see these folders only: `PATH`, the folders, and a git
+    /// without the user's configuration.
     pub fn env(&self) -> Vec<(String, String)> {
         let folders = self.folders().map(|(name, path)| (name, path.to_string_lossy().into_owned()));
         let others = [
             ("PATH", search_path()),
             ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
             ("GIT_CONFIG_NOSYSTEM", "1".into()),
-            (SANDBOX, "off".into()),
         ];
         folders.into_iter().chain(others).map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// Turns the sandbox off in the user's configuration, which a project can override.
+    ///
+    /// # Panics
+    /// If the file cannot be written.
+    pub fn without_sandbox(&self) {
+        let folder = self.config().join("towline");
+        let written = fs::create_dir_all(&folder)
+            .and_then(|()| fs::write(folder.join("config.toml"), "[sandbox]\nmode = \"off\"\n"));
+        written.unwrap_or_else(|error| panic!("cannot write to {}: {error}", folder.display()));
     }
 
     /// What every process that was started with [`Home::env`] has in its environment, and all its descendants
