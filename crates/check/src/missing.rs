@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn missing(kind: CheckKind, exit_code: Option<i32>, path: &str) -> Option<String> {
-        let check = Check { name: "tests".into(), kind, timeout: Duration::from_secs(1) };
+        let check = Check::new("tests", kind, Duration::from_secs(1));
         let result = CheckResult {
             name: "tests".into(),
             met: exit_code == Some(0),

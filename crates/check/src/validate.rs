@@ -88,11 +88,8 @@ mod tests {
     use super::*;
 
     fn check(name: &str, run: &str, stdout: Option<&str>, seconds: u64) -> Check {
-        Check {
-            name: name.into(),
-            kind: CheckKind::Command { run: run.into(), stdout: stdout.map(str::to_owned) },
-            timeout: Duration::from_secs(seconds),
-        }
+        let kind = CheckKind::Command { run: run.into(), stdout: stdout.map(str::to_owned) };
+        Check::new(name, kind, Duration::from_secs(seconds))
     }
 
     fn of_kind(kind: CheckKind) -> Check {

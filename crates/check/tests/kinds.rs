@@ -26,7 +26,7 @@ fn program(script: &str) -> CheckKind {
 /// The goal's checks are of these kinds, named `1`, `2`, ….
 fn with_kinds(mut bench: Bench, kinds: Vec<CheckKind>) -> Bench {
     let named = kinds.into_iter().zip(1..);
-    let check = |(kind, number): (_, i32)| Check { name: number.to_string(), kind, timeout: PATIENCE };
+    let check = |(kind, number): (_, i32)| Check::new(number.to_string(), kind, PATIENCE);
     bench.goal.checks = named.map(check).collect();
     bench
 }

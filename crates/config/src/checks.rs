@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::DeValue;
-use towline_core::{Check, CheckKind};
+use towline_core::{Check, CheckKind, Probe, Visibility};
 
 use crate::layer::{Origin, Place};
 use crate::schema::KeyPath;
@@ -21,18 +21,20 @@ const NAME_CHARACTERS: usize = 40;
 /// A check that runs a command, as the command line takes it; its name is made from the command and differs from
 /// those that are taken.
 pub fn check_from_command(command: &str, taken: &[String]) -> Check {
-    Check {
-        name: name_from_command(command, taken),
-        kind: CheckKind::Command { run: command.to_owned(), stdout: None },
-        timeout: DEFAULT_TIMEOUT,
-    }
+    let kind = CheckKind::Command { run: command.to_owned(), stdout: None };
+    Check::new(name_from_command(command, taken), kind, DEFAULT_TIMEOUT)
 }
 
 /// What a check can be, by the key that makes it that: a check has exactly one of them.
 const KINDS: [&str; 5] = ["run", "file", "untouched", "committed", "program"];
 
-/// Keys that only go with one of those.
-const COMPANIONS: [(&str, &str); 2] = [("stdout", "run"), ("matches", "file")];
+/// Keys that only go with another one.
+const COMPANIONS: [(&str, &str); 5] =
+    [("stdout", "run"), ("matches", "file"), ("floor", "run"), ("probe", "run"), ("files", "hidden")];
+
+/// Where a hidden check belongs, because agents read the repository.
+const OUTSIDE: &str = "the agent reads this file in its clone: put the check into the goal's own file outside of the \
+                       repository, or into your own file, usually ~/.config/towline/config.toml";
 
 /// Reads the list; what is wrong with single checks is reported to `settings`.
 pub(crate) fn read(
@@ -79,6 +81,8 @@ fn kind_of(entry: &mut Settings, place: &Place) -> Option<CheckKind> {
     let check =
         text(entry, "name").map_or_else(|| "a check".to_owned(), |name| format!("the check `{name}`"));
     let at = |key| entry.place(&["checks", key]).cloned();
+    let is_hidden = entry.get(&["checks", "hidden"]).is_some_and(|hidden: Visibility| !hidden.is_shown());
+    let hidden = at("hidden").filter(|place| is_hidden && place.layer.is_repository());
     let given: Vec<(&str, Place)> = KINDS.into_iter().filter_map(|key| Some((key, at(key)?))).collect();
     let strays: Vec<_> = COMPANIONS
         .into_iter()
@@ -100,6 +104,9 @@ fn kind_of(entry: &mut Settings, place: &Place) -> Option<CheckKind> {
     for (key, owner, place) in strays {
         let fix = format!("take it out: it goes with `{owner}` only");
         entry.report(format!("{check} has `{key}` without `{owner}`"), place, fix);
+    }
+    if let Some(place) = hidden {
+        entry.report(format!("{check} cannot be hidden"), place, OUTSIDE.to_owned());
     }
     let kind = match given.first()?.0 {
         "run" => CheckKind::Command { run: text(entry, "run")?, stdout: text(entry, "stdout") },
@@ -136,7 +143,13 @@ fn check_from_entry(entry: &Settings, kind: CheckKind, given: &[String], earlier
         }
     });
     let timeout = entry.get(&["checks", "timeout"]).unwrap_or(DEFAULT_TIMEOUT);
-    Check { name, kind, timeout }
+    Check {
+        hidden: entry.get(&["checks", "hidden"]).unwrap_or_default(),
+        files: entry.get(&["checks", "files"]).unwrap_or_default(),
+        floor: entry.get(&["checks", "floor"]).unwrap_or(true),
+        probe: text(entry, "probe").map(|_| Probe::Revert),
+        ..Check::new(name, kind, timeout)
+    }
 }
 
 /// Words of a shell that may precede the command that matters.
@@ -283,11 +296,8 @@ mod tests {
     #[test]
     fn a_check_from_a_command_gets_a_name_that_is_free() {
         let taken = ["cargo test".to_owned(), "cargo test 2".to_owned()];
-        let expected = Check {
-            name: "cargo test 3".to_owned(),
-            kind: CheckKind::Command { run: "cargo test --lib".to_owned(), stdout: None },
-            timeout: Duration::from_secs(1_800),
-        };
+        let kind = CheckKind::Command { run: "cargo test --lib".to_owned(), stdout: None };
+        let expected = Check::new("cargo test 3", kind, Duration::from_secs(1_800));
         assert_eq!(check_from_command("cargo test --lib", &taken), expected);
     }
 }

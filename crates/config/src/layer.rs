@@ -25,6 +25,13 @@ pub enum LayerName {
     StoredGoal,
 }
 
+impl LayerName {
+    /// Whether it is a file that comes with a repository, whoever has written that.
+    pub(crate) const fn is_repository(&self) -> bool {
+        matches!(self, Self::Repository(_))
+    }
+}
+
 impl fmt::Display for LayerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -125,7 +132,7 @@ impl<'a> Origin<'a> {
 
     /// Whether it is a file that comes with a repository, whoever has written that.
     pub(crate) const fn is_repository(&self) -> bool {
-        matches!(self.layer, LayerName::Repository(_))
+        self.layer.is_repository()
     }
 
     /// The place of these bytes.

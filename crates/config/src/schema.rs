@@ -21,6 +21,9 @@ const BASELINES: &[&str] = &["auto", "red", "off"];
 /// Whether programs run in a sandbox.
 const SANDBOX_MODES: &[&str] = &["auto", "required", "off"];
 
+/// What shows that the work is what makes a check pass.
+const PROBES: &[&str] = &["revert"];
+
 /// A known key.
 #[derive(Debug)]
 pub(crate) struct Key {
@@ -103,6 +106,10 @@ pub(crate) enum Shape {
     Prerequisites,
     /// Directories of a checkout.
     Directories,
+    /// Files and directories outside the repository.
+    OutsidePaths,
+    /// Whether agents know more of a check than its name.
+    Visibility,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// The same, where earlier words are read as the ones of today.
@@ -199,6 +206,10 @@ const SHARED: &[Key] = &[
     acts("checks.untouched", Shape::Paths),
     acts("checks.committed", Shape::Flag),
     acts("checks.program", Shape::Command),
+    acts("checks.hidden", Shape::Visibility),
+    acts("checks.files", Shape::OutsidePaths),
+    acts("checks.floor", Shape::Flag),
+    acts("checks.probe", Shape::Choice(PROBES)),
     acts("protect.paths", Shape::List),
     widens_unless(
         "workspace.mode",

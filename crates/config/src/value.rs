@@ -12,7 +12,7 @@ use regex::Regex;
 use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::DeValue;
-use towline_core::{Check, MicroUsd, parse_duration};
+use towline_core::{Check, MicroUsd, Visibility, parse_duration};
 
 use crate::pool_values::{self, NamedPrerequisite};
 use crate::schema::Shape;
@@ -33,6 +33,7 @@ pub(crate) enum Value {
     Address(SocketAddr),
     Prerequisites(Vec<NamedPrerequisite>),
     Checks(Vec<Check>),
+    Visibility(Visibility),
     Free(BTreeMap<String, Json>),
 }
 
@@ -52,10 +53,16 @@ impl fmt::Display for Value {
             Self::Address(address) => quoted(&address.to_string()).fmt(f),
             Self::Prerequisites(named) => list_of(named.iter().map(|named| named.goal.as_str())).fmt(f),
             Self::Checks(checks) => list_of(checks.iter().map(|check| check.name.as_str())).fmt(f),
+            Self::Visibility(Visibility::Shown) => false.fmt(f),
+            Self::Visibility(Visibility::Hidden) => true.fmt(f),
+            Self::Visibility(Visibility::BestEffort) => quoted(BEST_EFFORT).fmt(f),
             Self::Free(table) => list_of(table.keys().map(String::as_str)).fmt(f),
         }
     }
 }
+
+/// Hidden as far as that is possible without a sandbox.
+const BEST_EFFORT: &str = "best-effort";
 
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
@@ -142,6 +149,11 @@ pub(crate) fn read(shape: Shape, value: &Spanned<DeValue<'_>>) -> Result<Value, 
             let fix = "write an array of directories, such as `[\"target\"]`";
             each(value, fix, directory).map(Value::List)
         }
+        Shape::OutsidePaths => {
+            let fix = "write an array of paths outside the repository, such as `[\"~/hidden-tests\"]`";
+            each(value, fix, outside_path).map(Value::List)
+        }
+        Shape::Visibility => visibility(value).map(Value::Visibility),
         Shape::Choice(words) => choice(value, words).map(Value::Text),
         Shape::Renamed(words, earlier) => {
             let named = earlier.iter().find(|(word, _)| value.get_ref().as_str() == Some(word));
@@ -319,6 +331,33 @@ pub(crate) fn choice(value: &Spanned<DeValue<'_>>, words: &[&str]) -> Result<Str
     Err(refuse_content(value, one_of + &meant))
 }
 
+/// A path that does not depend on a current directory.
+fn outside_path(value: &Spanned<DeValue<'_>>) -> Result<String, Refused> {
+    let text = line(value)?;
+    let path = Path::new(&text);
+    let inner = path.strip_prefix("~").or_else(|_| path.strip_prefix("/"));
+    if inner.is_ok_and(|inner| inner.components().all(|part| matches!(part, Component::Normal(_))))
+        && !matches!(text.as_str(), "~" | "/")
+    {
+        return Ok(text);
+    }
+    let fix = "name a path outside the repository that begins with `/` or `~/`, without `..`, such as \
+               `\"~/hidden-tests\"`";
+    Err(refuse_content(value, fix))
+}
+
+fn visibility(value: &Spanned<DeValue<'_>>) -> Result<Visibility, Refused> {
+    match value.get_ref() {
+        DeValue::Boolean(false) => Ok(Visibility::Shown),
+        DeValue::Boolean(true) => Ok(Visibility::Hidden),
+        DeValue::String(word) if word == BEST_EFFORT => Ok(Visibility::BestEffort),
+        DeValue::String(_) => Err(refuse_content(value, VISIBILITIES)),
+        _ => Err(refuse(value, VISIBILITIES)),
+    }
+}
+
+const VISIBILITIES: &str = "write `true`, `false` or `\"best-effort\"`";
+
 fn free(value: &Spanned<DeValue<'_>>) -> Result<BTreeMap<String, Json>, Refused> {
     let table =
         value.get_ref().as_table().ok_or_else(|| refuse(value, "write a table of names and values"))?;
@@ -375,5 +414,6 @@ from_value! {
     SocketAddr: Address,
     Vec<NamedPrerequisite>: Prerequisites,
     Vec<Check>: Checks,
+    Visibility: Visibility,
     BTreeMap<String, Json>: Free,
 }

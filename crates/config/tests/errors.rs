@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use support::{FILE, error, error_of, loaded, repository, repository_name, user};
 use towline_agent::Permission;
 use towline_config::{ConfigError, load};
+use towline_core::Visibility;
 
 /// A table of files and the messages about them.
 fn assert_messages(cases: &[(&str, &str)]) {
@@ -384,9 +385,28 @@ fn a_check_is_of_one_kind_and_its_keys_go_with_that() {
              write `committed = true`, or leave the check out",
         ),
         (
+            "[[checks]]\nfile = \"y\"\nfloor = false",
+            "a check has `floor` without `run` in FILE (line 3, column 1); take it out: it goes with `run` only",
+        ),
+        (
+            "[[checks]]\nname = \"a\"\nrun = \"x\"\nfiles = [\"~/t\"]",
+            "the check `a` has `files` without `hidden` in FILE (line 4, column 1); \
+             take it out: it goes with `hidden` only",
+        ),
+        (
+            "[[checks]]\nname = \"a\"\nrun = \"x\"\nprobe = \"refert\"",
+            "the check `a`: `checks.probe` cannot be `refert` in FILE (line 4, column 9); \
+             use one of revert; did you mean `revert`?",
+        ),
+        (
+            "[[checks]]\nname = \"a\"\nrun = \"x\"\nhidden = \"yes\"",
+            "the check `a`: `checks.hidden` cannot be `yes` in FILE (line 4, column 10); \
+             write `true`, `false` or `\"best-effort\"`",
+        ),
+        (
             "[[checks]]\nname = \"a\"\nkind = \"file\"\nfile = \"y\"",
             "the check `a`: unknown key `checks.kind` in FILE (line 3, column 1); \
-             known keys there: name, run, timeout, stdout, file, matches, untouched, committed, program; or did you mean `agents.NAME.kind`?",
+             known keys there: name, run, timeout, stdout, file, matches, untouched, committed, program, hidden, files, floor, probe; or did you mean `agents.NAME.kind`?",
         ),
     ]);
 }
@@ -530,5 +550,32 @@ proptest! {
                 prop_assert!(problem.place.layer == repository_name() && !problem.fix.is_empty(), "{problem}");
             }
         }
+    }
+}
+
+#[test]
+fn a_hidden_check_is_refused_in_the_file_of_a_repository() {
+    for (hidden, is_refused) in [("true", true), ("\"best-effort\"", true), ("false", false)] {
+        let layer = repository(&format!("[[checks]]\nname = \"a\"\nrun = \"x\"\nhidden = {hidden}\n"));
+        let expected = format!(
+            "the check `a` cannot be hidden in {} (line 4, column 1); the agent reads this file in its clone: put the \
+             check into the goal's own file outside of the repository, or into your own file, usually \
+             ~/.config/towline/config.toml",
+            repository_name()
+        );
+        let message = load(&[layer]).err().map(|error| error.to_string());
+        assert_eq!(message, is_refused.then_some(expected), "{hidden}");
+    }
+}
+
+#[test]
+fn the_files_of_a_hidden_check_are_named_by_paths_that_depend_on_no_directory() {
+    let written = |path: &str| format!("[[checks]]\nrun = \"x\"\nhidden = true\nfiles = [\"{path}\"]");
+    for path in ["tests", "../tests", "~", "/", "~/../tests", "~user/tests", ""] {
+        assert!(error_of(&[user(&written(path))]).contains("`checks.files` cannot be "), "{path}");
+    }
+    for path in ["~/tests", "/srv/tests/a.py"] {
+        let check = load(&[user(&written(path))]).expect("loads").config.checks.remove(0);
+        assert_eq!((check.hidden, check.files), (Visibility::Hidden, vec![path.to_owned()]));
     }
 }

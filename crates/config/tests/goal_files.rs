@@ -158,11 +158,11 @@ fn expected() -> GoalFile {
                 "web": {"url": "https://example.org/mcp", "headers": {"Authorization": "Bearer ${T}"}},
             },
         })),
-        checks: Some(vec![Check {
-            name: "tests".to_owned(),
-            kind: CheckKind::Command { run: "cargo test".to_owned(), stdout: None },
-            timeout: Duration::from_secs(300),
-        }]),
+        checks: Some(vec![Check::new(
+            "tests",
+            CheckKind::Command { run: "cargo test".to_owned(), stdout: None },
+            Duration::from_secs(300),
+        )]),
         budget: Some(Budget {
             turns: Some(1),
             attempts: Some(2),

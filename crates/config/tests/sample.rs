@@ -14,8 +14,8 @@ use towline_config::{
     load,
 };
 use towline_core::{
-    AgentName, BaselineMode, Budget, Caps, Check, CheckKind, Confirm, MicroUsd, Price, SandboxSettings,
-    SessionLimits, Timeouts, Tokens, WorkspaceMode,
+    AgentName, BaselineMode, Budget, Caps, Check, CheckKind, Confirm, MicroUsd, Price, Probe,
+    SandboxSettings, SessionLimits, Timeouts, Tokens, WorkspaceMode,
 };
 
 const SAMPLE: &str = include_str!("sample.toml");
@@ -122,14 +122,11 @@ fn sample_config() -> Config {
             errors: Some(5),
             denials: Some(5),
         },
-        checks: vec![Check {
-            name: "tests".to_owned(),
-            kind: CheckKind::Command {
-                run: "cargo test".to_owned(),
-                stdout: Some("test result: ok".to_owned()),
-            },
-            timeout: Duration::from_secs(1_800),
-        }],
+        checks: vec![Check::new(
+            "tests",
+            CheckKind::Command { run: "cargo test".to_owned(), stdout: Some("test result: ok".to_owned()) },
+            Duration::from_secs(1_800),
+        )],
         protect: strings(&["tests/**", "towline.toml"]),
         workspace: WorkspaceSettings {
             mode: Some(WorkspaceMode::Clone),
@@ -286,11 +283,11 @@ fn every_key_changes_what_it_is_for() {
             errors: Some(6),
             denials: Some(7),
         },
-        checks: vec![Check {
-            name: "true".to_owned(),
-            kind: CheckKind::Command { run: "true".to_owned(), stdout: Some("x".to_owned()) },
-            timeout: Duration::from_secs(60),
-        }],
+        checks: vec![Check::new(
+            "true",
+            CheckKind::Command { run: "true".to_owned(), stdout: Some("x".to_owned()) },
+            Duration::from_secs(60),
+        )],
         protect: strings(&["a"]),
         workspace: WorkspaceSettings {
             mode: Some(WorkspaceMode::Clone),
@@ -440,8 +437,12 @@ fn every_kind_of_check_is_read() {
         program = ["judge"]
         [[checks]]
         committed = true
+        [[checks]]
+        run = "pytest"
+        floor = false
+        probe = "revert"
     "#;
-    let check = |name: &str, kind| Check { name: name.to_owned(), kind, timeout: Duration::from_secs(1_800) };
+    let check = |name: &str, kind| Check::new(name, kind, Duration::from_secs(1_800));
     let file = CheckKind::File { path: "docs/CHANGES.md".to_owned(), matches: Some("^## 2".to_owned()) };
     let expected = [
         check("cargo test", CheckKind::Command { run: "cargo test".to_owned(), stdout: None }),
@@ -454,6 +455,11 @@ fn every_kind_of_check_is_read() {
         ),
         check("mine", CheckKind::Program { argv: strings(&["judge"]) }),
         check("committed 2", CheckKind::Committed),
+        Check {
+            floor: false,
+            probe: Some(Probe::Revert),
+            ..check("pytest", CheckKind::Command { run: "pytest".to_owned(), stdout: None })
+        },
     ];
     assert_eq!(load(&[repository(text)]).expect("loads").config.checks, expected);
 }

@@ -80,7 +80,7 @@ pub(crate) fn goal_without_checks() -> Goal {
 
 pub(crate) fn check(name: &str, run: &str) -> Check {
     let kind = CheckKind::Command { run: run.into(), stdout: None };
-    Check { name: name.into(), kind, timeout: Duration::from_secs(60) }
+    Check::new(name, kind, Duration::from_secs(60))
 }
 
 pub(crate) fn green(name: &str) -> CheckResult {

@@ -148,6 +148,55 @@ pub struct Check {
     pub kind: CheckKind,
     /// How long it may take.
     pub timeout: Duration,
+    /// Whether agents know more of it than its name.
+    #[serde(default, skip_serializing_if = "Visibility::is_shown")]
+    pub hidden: Visibility,
+    /// Paths outside the repository that it reads, and that no agent may see; `~` is the user's home.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Whether it fails when fewer tests run than on the base. Only commands of known test runners count tests.
+    #[serde(default = "counts_tests", skip_serializing_if = "is_counting")]
+    pub floor: bool,
+    /// What shows that the work is what makes it pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probe>,
+}
+
+/// Whether agents know more of a check than its name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Visibility {
+    /// They read its command and its output.
+    #[default]
+    Shown,
+    /// They learn its name and whether it passed, and a sandbox keeps the rest from them.
+    Hidden,
+    /// The same, where there is no sandbox as well: an agent that looks for it as the user may find it.
+    BestEffort,
+}
+
+impl Visibility {
+    /// Whether agents read all of it.
+    pub const fn is_shown(&self) -> bool {
+        matches!(self, Self::Shown)
+    }
+}
+
+/// A second run of a check that has passed, which must fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Probe {
+    /// With the candidate's changes to all files but tests taken back.
+    Revert,
+}
+
+const fn counts_tests() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_counting(floor: &bool) -> bool {
+    *floor
 }
 
 /// The kinds of checks.
@@ -183,6 +232,12 @@ pub enum CheckKind {
 }
 
 impl Check {
+    /// A check that agents can read, without further evidence than its own result.
+    pub fn new(name: impl Into<String>, kind: CheckKind, timeout: Duration) -> Self {
+        let name = name.into();
+        Self { name, kind, timeout, hidden: Visibility::Shown, files: Vec::new(), floor: true, probe: None }
+    }
+
     /// What must hold, in words that a person and an agent can act upon.
     pub fn describe(&self) -> String {
         match &self.kind {
@@ -313,7 +368,7 @@ mod tests {
     use crate::fixtures::goal;
 
     fn check(kind: CheckKind) -> Check {
-        Check { name: "a".into(), kind, timeout: Duration::from_secs(1800) }
+        Check::new("a", kind, Duration::from_secs(1800))
     }
 
     fn every_kind() -> Vec<CheckKind> {

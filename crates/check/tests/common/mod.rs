@@ -223,7 +223,7 @@ fn goal(repository: &Repository) -> Goal {
 }
 
 pub(crate) fn check(name: &str, run: &str) -> Check {
-    Check { name: name.into(), kind: CheckKind::Command { run: run.into(), stdout: None }, timeout: PATIENCE }
+    Check::new(name, CheckKind::Command { run: run.into(), stdout: None }, PATIENCE)
 }
 
 pub(crate) fn result(name: &str, exit_code: i32, evidence: &str) -> CheckResult {

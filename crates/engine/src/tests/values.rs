@@ -18,7 +18,7 @@ pub(crate) fn beginning() -> Timestamp {
 /// A goal with one check, one agent and the default budget. Each number is another goal.
 pub(crate) fn goal(number: u32) -> Goal {
     let kind = CheckKind::Command { run: "make test".into(), stdout: None };
-    let check = Check { name: "tests".into(), kind, timeout: Duration::from_secs(60) };
+    let check = Check::new("tests", kind, Duration::from_secs(60));
     let stored = json!({
         "id": format!("01932f6e-7c00-7abc-8def-{number:012x}"), "title": format!("goal {number}"),
         "prompt": "Make the tests pass.", "checks": [check], "budget": Budget::default(), "agents": ["agent"],

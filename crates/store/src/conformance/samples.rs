@@ -24,7 +24,7 @@ pub(crate) fn goal_id(number: u64) -> GoalId {
 /// A plain goal, created at second `number`.
 pub(crate) fn goal(number: u64) -> Goal {
     let kind = CheckKind::Command { run: "true".to_owned(), stdout: None };
-    let check = Check { name: "tests".to_owned(), kind, timeout: Duration::from_secs(60) };
+    let check = Check::new("tests", kind, Duration::from_secs(60));
     let created_at = at(i64::try_from(number).expect("a small number"));
     let stored = json!({
         "id": goal_id(number), "title": format!("goal {number}"), "prompt": "make it so", "checks": [check],

@@ -24,7 +24,7 @@ fn no(number: u32) -> AttemptNo {
 
 fn check(name: &str, run: &str) -> Check {
     let kind = CheckKind::Command { run: run.into(), stdout: None };
-    Check { name: name.into(), kind, timeout: Duration::from_secs(60) }
+    Check::new(name, kind, Duration::from_secs(60))
 }
 
 fn goal() -> Goal {
