@@ -15,6 +15,7 @@ use towline_process::{
 };
 
 use crate::blocking::blocking;
+use crate::counts::Counts;
 use crate::environment::{Environment, Purpose};
 use crate::run_logs::RunLogs;
 use crate::stop::Stop;
@@ -364,12 +365,33 @@ impl Ended {
         &self,
         read: impl FnOnce(&mut ReportedLog) -> std::io::Result<T> + Send + 'static,
     ) -> Result<Read<T>, CheckError> {
+        self.read(Stream::Stdout, read).await
+    }
+
+    /// How many tests it ran, where its output has the closing lines of a test runner.
+    pub(crate) async fn tests(&self) -> Result<Option<u64>, CheckError> {
+        let mut counts = Counts::default();
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            let read = move |log: &mut ReportedLog| Ok(counts.read(log)?.then_some(counts));
+            match self.read(stream, read).await? {
+                Read::Genuine(Some(read)) => counts = read,
+                Read::Genuine(None) | Read::Altered => return Ok(None),
+            }
+        }
+        Ok(counts.total())
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        stream: Stream,
+        read: impl FnOnce(&mut ReportedLog) -> std::io::Result<T> + Send + 'static,
+    ) -> Result<Read<T>, CheckError> {
         let Some(record) = self.record().cloned() else { return Ok(Read::Altered) };
         let path = self.run_dir.clone();
         let read = move || {
-            let mut stdout = ReportedLog::open(&path, Stream::Stdout, &record)?;
-            let found = read(&mut stdout)?;
-            Ok(if stdout.is_genuine()? { Read::Genuine(found) } else { Read::Altered })
+            let mut log = ReportedLog::open(&path, stream, &record)?;
+            let found = read(&mut log)?;
+            Ok(if log.is_genuine()? { Read::Genuine(found) } else { Read::Altered })
         };
         // A log that cannot be read any more was changed as well.
         blocking(move || Ok(read().unwrap_or_else(|_: std::io::Error| Read::Altered))).await

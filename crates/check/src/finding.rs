@@ -41,6 +41,7 @@ impl Finding {
     /// As the result of the check with this name.
     pub(crate) fn into_result(self, name: &str, took: Duration) -> CheckResult {
         let Self { met, exit_code, problem, evidence } = self;
-        CheckResult { name: name.to_owned(), met, exit_code, problem, evidence, took, output: None }
+        let name = name.to_owned();
+        CheckResult { name, met, exit_code, problem, evidence, took, output: None, tests: None }
     }
 }

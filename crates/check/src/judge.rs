@@ -17,7 +17,7 @@ use crate::finding::Finding;
 use crate::run_logs::RunLogs;
 use crate::stop::Stop;
 use crate::verdict::CheckRun;
-use crate::{CheckError, file, history, pattern, program, validate};
+use crate::{CheckError, file, floor, history, pattern, program, validate};
 
 /// Where a check is judged.
 pub(crate) struct Bench<'a> {
@@ -93,6 +93,10 @@ impl Bench<'_> {
         };
         let mut result = finding.into_result(&check.name, took);
         result.output = ended.output();
+        if floor::holds_for(check) {
+            result.tests = ended.tests().await?;
+            result = floor::hold(result, self.run.base);
+        }
         if !result.met {
             result.evidence = self.run.environment.explain(result.evidence);
         }

@@ -7,11 +7,13 @@
 
 mod blocking;
 mod command;
+mod counts;
 mod environment;
 mod error;
 mod evidence;
 mod file;
 mod finding;
+mod floor;
 mod history;
 mod integrity;
 mod interrupted;

@@ -130,6 +130,7 @@ mod tests {
             evidence: String::new(),
             took: Duration::ZERO,
             output: None,
+            tests: None,
         };
         let variables = BTreeMap::from([("PATH".to_owned(), path.to_owned())]);
         missing_program(&check, &result, &Environment::new(&variables, &[], |_| false))

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use towline_core::{Check, CheckProcess, CheckResult, Checkout, Confirm, Goal, Reuse, Verdict};
+use towline_core::{
+    BaselineCheck, Check, CheckProcess, CheckResult, Checkout, Confirm, Goal, Reuse, Verdict,
+};
 use towline_process::{Priority, SupervisorProgram};
 use towline_workspace::{Candidate, Protect, Repository, Scope, Verification, WorkspaceError};
 
@@ -20,7 +22,7 @@ use crate::run_logs::RunLogs;
 use crate::setup::{Commands, SETUP};
 use crate::stop::Stop;
 use crate::validate::validate;
-use crate::{CheckError, leftovers, sections};
+use crate::{CheckError, floor, leftovers, sections};
 
 /// How many ignored files a verdict names.
 const MOST_IGNORED: usize = 8;
@@ -35,6 +37,8 @@ pub struct CheckRun<'a> {
     pub goal: &'a Goal,
     /// What is judged.
     pub candidate: &'a Candidate,
+    /// What the checks found on the base, where that is known: no check may run fewer tests than there.
+    pub base: &'a [BaselineCheck],
     /// Our own repository of the goal, which holds it.
     pub repository: &'a Repository,
     /// Where the checkout goes. It is made anew, and removed at the end, unless it is left for the next verdict.
@@ -174,6 +178,8 @@ impl CheckRun<'_> {
         self.environment.forget();
         if checks.iter().any(|check| !check.met) {
             notes.extend(self.ignored_note());
+        } else {
+            notes.extend(floor::notes(self.goal, &checks, self.base));
         }
         Ok(Verdict {
             candidate: self.candidate.commit.clone(),

@@ -72,6 +72,14 @@ impl Baseline {
         }
     }
 
+    /// What is known of each check.
+    pub fn checks(&self) -> &[BaselineCheck] {
+        match self {
+            Self::Known { checks } => checks,
+            Self::Unknown | Self::Pending | Self::Running { .. } => &[],
+        }
+    }
+
     /// Whether they run now.
     pub const fn is_running(&self) -> bool {
         matches!(self, Self::Running { .. })
@@ -87,6 +95,9 @@ pub struct BaselineCheck {
     pub met: bool,
     /// The command's exit code, when it exited.
     pub exit_code: Option<i32>,
+    /// How many tests ran, where a test runner reported it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<u64>,
 }
 
 impl BaselineCheck {
@@ -98,7 +109,8 @@ impl BaselineCheck {
 
 impl From<&CheckResult> for BaselineCheck {
     fn from(result: &CheckResult) -> Self {
-        Self { name: result.name.clone(), met: result.met, exit_code: result.exit_code }
+        let CheckResult { name, met, exit_code, tests, .. } = result;
+        Self { name: name.clone(), met: *met, exit_code: *exit_code, tests: *tests }
     }
 }
 

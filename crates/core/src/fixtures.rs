@@ -92,6 +92,7 @@ pub(crate) fn green(name: &str) -> CheckResult {
         evidence: "ok".into(),
         took: Duration::from_secs(1),
         output: None,
+        tests: None,
     }
 }
 

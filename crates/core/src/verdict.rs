@@ -137,6 +137,9 @@ pub struct CheckResult {
     /// not record them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputHashes>,
+    /// How many tests ran, where a test runner reported it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<u64>,
 }
 
 /// The SHA-256 of each stream of a program, in hexadecimal.

@@ -31,7 +31,7 @@ const GOOD_FOR: Duration = Duration::from_secs(24 * 3_600);
 /// How a shell reports that a program could not be run, which is no property of the base.
 const NOT_RUN: [i32; 2] = [126, 127];
 /// Changes with how results are reached.
-const KEY_VERSION: u32 = 1;
+const KEY_VERSION: u32 = 2;
 
 /// What is to be checked.
 pub(crate) struct BaselineJob {
@@ -111,6 +111,7 @@ async fn check(
     let run = CheckRun {
         goal: &job.goal,
         candidate: &base,
+        base: &[],
         repository: &repository,
         setup_changes: &job.setup_changes,
         verify_dir: &shared.home.base_verification(job.goal.id),
@@ -160,7 +161,7 @@ pub(crate) fn is_of_the_base(goal: &Goal, results: &[CheckResult]) -> bool {
 
 /// A stored result: what the check printed is not stored.
 fn without_output(check: BaselineCheck) -> CheckResult {
-    let BaselineCheck { name, met, exit_code } = check;
+    let BaselineCheck { name, met, exit_code, tests } = check;
     CheckResult {
         name,
         met,
@@ -169,6 +170,7 @@ fn without_output(check: BaselineCheck) -> CheckResult {
         evidence: String::new(),
         took: Duration::ZERO,
         output: None,
+        tests,
     }
 }
 

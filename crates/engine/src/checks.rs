@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 use towline_check::{CheckError, CheckRun, Interrupted, Progress};
-use towline_core::{AttemptNo, Event, Goal, Reuse, Seq, Verdict, Work, WorkspaceBinding};
+use towline_core::{AttemptNo, BaselineCheck, Event, Goal, Reuse, Seq, Verdict, Work, WorkspaceBinding};
 use towline_process::Priority;
 use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository};
 
@@ -33,6 +33,8 @@ pub(crate) struct ChecksJob {
     pub(crate) attempt: AttemptNo,
     /// The agent's last message.
     pub(crate) summary: String,
+    /// What the checks found on the base, where that is known.
+    pub(crate) base: Vec<BaselineCheck>,
     /// What the verdict may use of the one before it.
     pub(crate) reuse: Reuse,
     /// The last event of the goal.
@@ -46,7 +48,7 @@ pub(crate) async fn run(
     sender: EventSender,
     stop: watch::Receiver<StopLevel>,
 ) {
-    let ChecksJob { goal, resolved, workspace, attempt, summary, reuse, last_seq } = job;
+    let ChecksJob { goal, resolved, workspace, attempt, summary, base, reuse, last_seq } = job;
     let trail = Trail::of(&goal, &shared.supervisor);
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
@@ -64,6 +66,7 @@ pub(crate) async fn run(
         let run = CheckRun {
             goal: &goal,
             candidate: &candidate,
+            base: &base,
             repository: &repository,
             setup_changes: &setup_changes,
             verify_dir: &shared.home.verification(goal.id),

@@ -120,11 +120,15 @@ impl LeaseGuard {
             Err(error) => return Ok(Err(error)),
         };
         let nothing = BTreeMap::new();
+        // Another base may have fewer tests.
+        let is_same_base = *what.base == self.record.goal.workspace.base;
+        let base = is_same_base.then(|| self.record.state.baseline.checks()).unwrap_or_default();
         let workspace = self.record.state.workspace.as_ref();
         let run = CheckRun {
             setup_changes: workspace.map_or(&nothing, |workspace| &workspace.setup_changes),
             goal: &goal,
             candidate: what.candidate,
+            base,
             repository: what.repository,
             verify_dir: &verify_dir,
             reuse: Reuse::Never,

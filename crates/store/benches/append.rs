@@ -189,6 +189,7 @@ fn attempt(goal: &Goal, n: u32) -> Attempt {
         evidence: "assertion failed: left == right\n".repeat(60),
         took: Duration::from_secs(3),
         output: None,
+        tests: None,
     };
     let verdict = Verdict {
         candidate: Commit::new("0000000000000000000000000000000000000000"),

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use towline_check::{CheckError, CheckRun, Environment, Interrupted, Progress};
 use towline_core::{
-    BaselineMode, Budget, Check, CheckKind, CheckResult, Goal, Origin, Reuse, Verdict, WorkspaceMode,
-    WorkspaceSpec,
+    BaselineCheck, BaselineMode, Budget, Check, CheckKind, CheckResult, Goal, Origin, Reuse, Verdict,
+    WorkspaceMode, WorkspaceSpec,
 };
 use towline_process::{Priority, SupervisorProgram};
 use towline_testkit::scratch::{Home, Project, supervisor_program};
@@ -31,6 +31,7 @@ pub(crate) struct Bench {
     pub(crate) reuse: Reuse,
     pub(crate) priority: Priority,
     pub(crate) interrupted: Option<Interrupted>,
+    pub(crate) base: Vec<BaselineCheck>,
     repository: Repository,
     workspace: Workspace,
 }
@@ -75,6 +76,7 @@ impl Bench {
             reuse: Reuse::Never,
             priority: Priority::Normal,
             interrupted: None,
+            base: Vec::new(),
             repository,
             workspace,
         }
@@ -153,6 +155,7 @@ impl Bench {
         let run = CheckRun {
             goal: &self.goal,
             candidate: &self.candidate(),
+            base: &self.base,
             repository: &self.repository,
             verify_dir: &self.verify_dir(),
             reuse: self.reuse,
@@ -235,6 +238,7 @@ pub(crate) fn result(name: &str, exit_code: i32, evidence: &str) -> CheckResult 
         evidence: evidence.into(),
         took: Duration::ZERO,
         output: None,
+        tests: None,
     }
 }
 

@@ -72,6 +72,7 @@ impl Driver {
                 workspace: self.state.workspace.clone(),
                 attempt,
                 summary: self.state.attempt(attempt).map_or_else(String::new, |made| made.text.clone()),
+                base: self.state.baseline.checks().to_vec(),
                 reuse: Reuse::after(self.state.verdicts()),
                 last_seq: self.seq,
             })),

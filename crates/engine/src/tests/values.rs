@@ -97,6 +97,7 @@ pub(super) fn check_result(name: &str, met: bool) -> CheckResult {
         evidence: String::new(),
         took: Duration::ZERO,
         output: None,
+        tests: None,
     }
 }
 

@@ -7,7 +7,8 @@ use super::samples::{append, at, claimed};
 use crate::{Append, MOST_BASELINES, StoredBaseline};
 
 fn found(met: bool, second: i64) -> StoredBaseline {
-    let check = BaselineCheck { name: "tests".to_owned(), met, exit_code: Some(i32::from(!met)) };
+    let check =
+        BaselineCheck { name: "tests".to_owned(), met, exit_code: Some(i32::from(!met)), tests: Some(3) };
     StoredBaseline { checks: vec![check], found_at: at(second) }
 }
 

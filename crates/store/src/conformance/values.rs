@@ -191,6 +191,7 @@ fn verdict() -> Verdict {
             evidence: "panicked".to_owned(),
             took: Duration::new(1, 999_999_999),
             output: Some(OutputHashes { stdout: "0".repeat(64), stderr: "f".repeat(64) }),
+            tests: None,
         }],
         notes: vec!["setup changed lock".to_owned()],
         checkout: towline_core::Checkout::WarmThenClean,

@@ -23,7 +23,7 @@ fn beside() -> Story {
 
 fn known(met: bool) -> Baseline {
     let exit_code = Some(if met { 0 } else { 101 });
-    Baseline::Known { checks: vec![BaselineCheck { name: "tests".into(), met, exit_code }] }
+    Baseline::Known { checks: vec![BaselineCheck { name: "tests".into(), met, exit_code, tests: None }] }
 }
 
 fn unknown(reason: &str) -> Event {

@@ -219,6 +219,7 @@ fn verdict() -> Verdict {
         evidence: "panicked at src/parser.rs\n".repeat(160),
         took: Duration::from_secs(3),
         output: None,
+        tests: None,
     };
     Verdict {
         candidate: Commit::new("c".repeat(40)),
