@@ -25,7 +25,7 @@ use crate::error::{Action, Error};
 use crate::in_place::Beginning;
 use crate::notice::Notice;
 use crate::scheduling::{self, Siblings};
-use crate::{find, goal_file, in_place, sandbox, title};
+use crate::{find, goal_file, hidden, in_place, sandbox, title};
 
 /// Where goals come from that are made here.
 pub const CHANNEL: &str = "cli";
@@ -110,7 +110,8 @@ pub(crate) async fn draft_of(
     let agents = agents(context, &loaded, run, &file, &mut notices)?;
     let config = loaded.config;
     sandbox::must_be_there(context, &config.sandbox)?;
-    let checks = checks(run, file.checks, &config.checks)?;
+    let mut checks = checks(run, file.checks, &config.checks)?;
+    hidden::must_be_possible(context, &checks, &config.sandbox)?;
     let baseline = chosen(baseline_given, file.baseline, config.baseline);
     if baseline_given || file.baseline == Some(BaselineMode::Red) {
         must_be_able_to_fail(&checks)?;
@@ -134,6 +135,7 @@ pub(crate) async fn draft_of(
     };
     scheduling::must_have_base(context, &scheduling, siblings, &beginning.repository).await?;
     let workspace = workspace(file.workspace, config.workspace, beginning, &mut notices)?;
+    hidden::keep_outside(context, &mut checks, run.file.as_deref(), &workspace.repository)?;
     let mask = context.secrets.mask();
     let goal = Goal {
         id,
@@ -168,7 +170,7 @@ pub(crate) async fn draft_of(
 fn checks(run: &Request, file: Option<Vec<Check>>, config: &[Check]) -> Result<Vec<Check>, Error> {
     match commands_as_checks(&run.checks)? {
         given if !given.is_empty() => Ok(given),
-        _ => valid(file.unwrap_or_else(|| config.to_vec())),
+        _ => valid(hidden::in_order(file.unwrap_or_else(|| config.to_vec()))),
     }
 }
 

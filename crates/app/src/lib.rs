@@ -17,6 +17,7 @@ mod error;
 pub mod find;
 mod gc;
 mod goal_file;
+mod hidden;
 mod holds;
 mod in_place;
 pub mod init;

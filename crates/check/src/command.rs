@@ -58,8 +58,8 @@ pub(crate) struct Place<'a> {
 }
 
 /// One command to run.
-pub(crate) struct Command {
-    pub(crate) purpose: Purpose,
+pub(crate) struct Command<'a> {
+    pub(crate) purpose: Purpose<'a>,
     /// The program and its arguments.
     pub(crate) argv: Vec<String>,
     /// What it reads from its standard input.
@@ -70,9 +70,9 @@ pub(crate) struct Command {
     pub(crate) timeout: Duration,
 }
 
-impl Command {
+impl<'a> Command<'a> {
     /// A command line for the shell, which has nothing to read.
-    pub(crate) fn shell(purpose: Purpose, line: &str, logs: RunLogs, timeout: Duration) -> Self {
+    pub(crate) fn shell(purpose: Purpose<'a>, line: &str, logs: RunLogs, timeout: Duration) -> Self {
         Self { purpose, argv: shell(line), input: Vec::new(), logs, timeout }
     }
 }
@@ -118,7 +118,7 @@ impl Place<'_> {
     /// until the supervisor's own deadline, or until somebody adopts or ends it.
     pub(crate) async fn run<F: Future<Output = ()>>(
         &self,
-        command: Command,
+        command: Command<'_>,
         stop: &mut Stop<F>,
         mut on_start: impl FnMut(Running),
     ) -> Result<Ended, CheckError> {
@@ -170,7 +170,7 @@ impl Place<'_> {
     }
 
     /// Whether a run is one of this command line in this place.
-    pub(crate) fn runs_here(&self, purpose: Purpose, line: &str, run_dir: &Path) -> bool {
+    pub(crate) fn runs_here(&self, purpose: Purpose<'_>, line: &str, run_dir: &Path) -> bool {
         let is_confined = |launch: &Launch| launch.sandbox == self.environment.wrapper(purpose);
         let is_it = |launch: Launch| {
             launch.argv == shell(line) && launch.cwd == self.directory && is_confined(&launch)
@@ -180,7 +180,7 @@ impl Place<'_> {
 
     async fn try_once<F: Future<Output = ()>>(
         &self,
-        command: &Command,
+        command: &Command<'_>,
         run_dir: &Path,
         stop: &mut Stop<F>,
         on_start: &mut impl FnMut(Running),
@@ -195,7 +195,7 @@ impl Place<'_> {
         follow(&mut supervisor, command.timeout, stop).await
     }
 
-    fn launch(&self, command: &Command) -> Launch {
+    fn launch(&self, command: &Command<'_>) -> Launch {
         let (interrupt_grace, term_grace) = match self.priority {
             Priority::Normal => (INTERRUPT_GRACE, TERM_GRACE),
             Priority::Low => (Duration::ZERO, Duration::ZERO),

@@ -31,6 +31,8 @@ pub struct Confinement {
     pub setup: Vec<String>,
     /// What starts a check in it.
     pub checks: Vec<String>,
+    /// The same for checks that read files of their own, by name.
+    pub with_files: BTreeMap<String, Vec<String>>,
     pub checks_network: Network,
     /// What has directories of these commands alone, which begin empty in each checkout. None for those that other programs use as well.
     pub own: Option<Room>,
@@ -38,9 +40,10 @@ pub struct Confinement {
 
 /// What a command is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum Purpose<'a> {
     Setup,
-    Check,
+    /// The check of this name.
+    Check(&'a str),
 }
 
 impl Environment {
@@ -74,10 +77,12 @@ impl Environment {
     }
 
     /// What starts a command in its sandbox.
-    pub(crate) fn wrapper(&self, purpose: Purpose) -> &[String] {
+    pub(crate) fn wrapper(&self, purpose: Purpose<'_>) -> &[String] {
         match (&self.confinement, purpose) {
             (Some(confinement), Purpose::Setup) => &confinement.setup,
-            (Some(confinement), Purpose::Check) => &confinement.checks,
+            (Some(confinement), Purpose::Check(name)) => {
+                confinement.with_files.get(name).unwrap_or(&confinement.checks)
+            }
             (None, _) => &[],
         }
     }

@@ -39,13 +39,13 @@ impl Bench<'_> {
         let started = Instant::now();
         let finding = match &check.kind {
             CheckKind::Command { run, .. } => {
-                let command = Command::shell(Purpose::Check, run, logs, check.timeout);
+                let command = Command::shell(Purpose::Check(&check.name), run, logs, check.timeout);
                 let ended = self.place.run(command, stop, |running| on_start(Some(running))).await?;
                 return self.judge_end(check, &ended, started.elapsed()).await;
             }
             CheckKind::Program { argv } => {
                 let input = program::question(self.run, &check.name, self.place.directory);
-                let (purpose, argv) = (Purpose::Check, argv.clone());
+                let (purpose, argv) = (Purpose::Check(&check.name), argv.clone());
                 let command = Command { purpose, argv, input, logs, timeout: check.timeout };
                 let ended = self.place.run(command, stop, |running| on_start(Some(running))).await?;
                 return self.judge_end(check, &ended, started.elapsed()).await;

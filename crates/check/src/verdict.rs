@@ -146,6 +146,11 @@ impl Judged {
 }
 
 impl CheckRun<'_> {
+    /// The checks of which agents know no more than their names.
+    fn hidden_checks(&self) -> impl Iterator<Item = &Check> {
+        self.goal.checks.iter().filter(|check| !check.hidden.is_shown())
+    }
+
     /// Work that depends on files which git ignores fails in a clean checkout, and nothing else explains it.
     fn ignored_note(&self) -> Option<String> {
         let not_copied = |path: &&String| !self.goal.workspace.copy.contains(path);
@@ -173,7 +178,11 @@ impl CheckRun<'_> {
         }
         let Judged { checks, mut notes, checkout } = judged;
         // A check may have failed for what was withheld from it.
-        let is_shown = |note: &String| checks.iter().any(|check| !check.met && check.evidence.contains(note));
+        let is_hidden = |name: &str| self.hidden_checks().any(|check| check.name == name);
+        let explains = |check: &CheckResult, note: &str| {
+            !check.met && !is_hidden(&check.name) && check.evidence.contains(note)
+        };
+        let is_shown = |note: &String| checks.iter().any(|check| explains(check, note));
         notes.extend(self.environment.note().filter(is_shown));
         self.environment.forget();
         if checks.iter().any(|check| !check.met) {
@@ -230,6 +239,8 @@ impl CheckRun<'_> {
     pub(crate) async fn leave(&self, checkout: Arc<Verification>, pass: Pass, judged: Option<&Judged>) {
         let is_for_next = self.reuse_in(pass) != Reuse::Never
             && !self.goal.workspace.warm.is_empty()
+            // A later check would show the agent what a hidden one left there.
+            && self.hidden_checks().next().is_none()
             && judged.is_some_and(|judged| !judged.met());
         // What was found holds whether or not the checkout can be removed or left; the next one removes what is left of it.
         let _ = blocking(move || match is_for_next {

@@ -238,6 +238,14 @@ impl Check {
         Self { name, kind, timeout, hidden: Visibility::Shown, files: Vec::new(), floor: true, probe: None }
     }
 
+    /// The same for agents, which learn nothing about a hidden check.
+    pub(crate) fn describe_to_agents(&self) -> String {
+        match self.hidden {
+            Visibility::Shown => self.describe(),
+            Visibility::Hidden | Visibility::BestEffort => "hidden".to_owned(),
+        }
+    }
+
     /// What must hold, in words that a person and an agent can act upon.
     pub fn describe(&self) -> String {
         match &self.kind {

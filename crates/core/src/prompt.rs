@@ -69,7 +69,7 @@ pub(crate) fn next_prompt(goal: &Goal, state: &GoalState, conversation: Conversa
         sections.push(format!("# Goal\n\n{}", goal.prompt));
     }
     if !checks.is_empty() && (!knows_goal || are_checks_new(state)) {
-        let lines = checks.iter().map(|check| format!("- {}: {}", check.name, check.describe()));
+        let lines = checks.iter().map(|check| format!("- {}: {}", check.name, check.describe_to_agents()));
         sections.push(format!("# How it will be checked\n\n{}", joined(lines, "\n")));
     }
     sections.extend(news(goal, state, conversation));
@@ -121,7 +121,13 @@ fn news(goal: &Goal, state: &GoalState, conversation: Conversation) -> Vec<Strin
 /// What failed, and how the verdict was reached where that may explain it.
 fn about_verdict(goal: &Goal, state: &GoalState, verdict: &Verdict) -> Vec<String> {
     let checks = state.checks(goal);
-    let failures = verdict.failed().map(|result| failure(result, &wanted_of(checks, &result.name)));
+    let failures = verdict.failed().map(|result| match hidden_in(checks, result) {
+        Some(hidden) if hidden.name == result.name => {
+            format!("## {}\n\nThis check is hidden. Result: it failed", result.name)
+        }
+        Some(_) => failure(&CheckResult { evidence: String::new(), ..result.clone() }, ""),
+        None => failure(result, &wanted_of(checks, &result.name)),
+    });
     let mut sections = vec![format!("# Checks that failed on your work\n\n{}", joined(failures, "\n\n"))];
     if verdict.passed_only_warm() {
         let warm = goal.workspace.warm.iter().map(|path| format!("`{path}`"));
@@ -138,10 +144,25 @@ fn about_verdict(goal: &Goal, state: &GoalState, verdict: &Verdict) -> Vec<Strin
             listed(&verdict.restored)
         ));
     }
-    if !verdict.notes.is_empty() {
-        sections.push(format!("# About the checks\n\n{}", listed(&verdict.notes)));
+    let is_told = |note: &&String| !checks.iter().any(|check| is_hidden_in(check, note));
+    let notes: Vec<String> = verdict.notes.iter().filter(is_told).cloned().collect();
+    if !notes.is_empty() {
+        sections.push(format!("# About the checks\n\n{}", listed(&notes)));
     }
     sections
+}
+
+/// The hidden check that a result is of, or that its problem names.
+fn hidden_in<'a>(checks: &'a [Check], result: &CheckResult) -> Option<&'a Check> {
+    let is_of = |check: &&Check| !check.hidden.is_shown() && check.name == result.name;
+    let is_named =
+        |check: &&Check| result.problem.as_ref().is_some_and(|problem| is_hidden_in(check, problem));
+    checks.iter().find(is_of).or_else(|| checks.iter().find(is_named))
+}
+
+/// Whether a text is about this check, which is hidden.
+fn is_hidden_in(check: &Check, text: &str) -> bool {
+    !check.hidden.is_shown() && text.contains(&format!("`{}`", check.name))
 }
 
 fn listed(items: &[String]) -> String {

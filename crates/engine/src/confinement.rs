@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use towline_agent::{AgentSettings, OwnFiles, agent};
 use towline_check::Confinement;
-use towline_core::{Goal, Network, Sandbox, SandboxMode, SandboxSettings};
+use towline_core::{Check, Goal, Network, Sandbox, SandboxMode, SandboxSettings, Visibility};
 use towline_sandbox::{LAYERS, Machine, NoSandbox, Private, Room, Signals};
 use towline_workspace::Repository;
 
@@ -38,6 +38,19 @@ pub fn demanded(settings: &SandboxSettings, program: &Path) -> Result<Option<Mac
         (SandboxMode::Required, Err(reason)) => Err(format!(
             "`mode = \"required\"` in [sandbox] needs a sandbox: {reason}; `towline doctor` prints the fix"
         )),
+    }
+}
+
+/// Fails if a check is to be hidden and this sandbox, or none, does not hide it. An error says what to do.
+pub fn must_hide(checks: &[Check], machine: Option<&Machine>) -> Result<(), String> {
+    let hides = machine.is_some_and(|machine| machine.sandbox() == Sandbox::Bubblewrap);
+    match checks.iter().find(|check| check.hidden == Visibility::Hidden) {
+        Some(check) if !hides => Err(format!(
+            "the check `{}` is hidden, and without a sandbox agents can read it: set `mode = \"required\"` in [sandbox] \
+             with bubblewrap installed, or write `hidden = \"best-effort\"`",
+            check.name
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -108,7 +121,7 @@ impl Confiner<'_> {
     /// What starts the goal's agent in its sandbox, where it has copies of what signs it in; none without a sandbox.
     pub(crate) async fn agent(&self, needs: AgentNeeds) -> Result<Option<Confined>, String> {
         let settings = &self.resolved.sandbox;
-        let Some(machine) = demanded(settings, self.program)? else { return Ok(None) };
+        let Some(machine) = self.machine()? else { return Ok(None) };
         let AgentNeeds { directory, environment, programs, own, read, write, signals } = needs;
         let search_path = environment.get("PATH").cloned().unwrap_or_default();
         let mut room = self.room(Homes::Agents, directory, environment, settings.network)?;
@@ -153,13 +166,20 @@ impl Confiner<'_> {
         environment: &BTreeMap<String, String>,
     ) -> Result<Option<Confinement>, String> {
         let settings = &self.resolved.sandbox;
-        let Some(machine) = demanded(settings, self.program)? else { return Ok(None) };
+        let Some(machine) = self.machine()? else { return Ok(None) };
         let room = |network| self.room(homes, directory.to_owned(), environment.clone(), network);
         let (setup, checks) = (room(settings.setup_network)?, room(settings.checks_network)?);
+        let has_files = self.goal.checks.iter().filter(|check| !check.files.is_empty());
+        let with_files = has_files.map(|check| {
+            let mut room = checks.clone();
+            room.read.extend(self.files_of_check(check));
+            Ok::<_, String>((check.name.clone(), wrapper(&machine, &room)?))
+        });
         Ok(Some(Confinement {
             sandbox: machine.sandbox(),
             setup: wrapper(&machine, &setup)?,
             checks: wrapper(&machine, &checks)?,
+            with_files: with_files.collect::<Result<_, _>>()?,
             checks_network: settings.checks_network,
             own: match homes {
                 Homes::Agents => None,
@@ -204,7 +224,7 @@ impl Confiner<'_> {
         let filled = Some(self.home.filled_caches(self.goal.place()));
         let (own, signals) = (Vec::new(), Signals::AreForTheProgram);
         let users_home = self.resolved.environment.get("HOME").map(PathBuf::from);
-        Ok(Room {
+        let mut room = Room {
             private,
             directory,
             environment,
@@ -216,7 +236,26 @@ impl Confiner<'_> {
             hide,
             network,
             signals,
-        })
+        };
+        // A rule for what cannot be seen anyway would show its name.
+        let files = self.goal.checks.iter().flat_map(|check| self.files_of_check(check));
+        let shown: Vec<PathBuf> = files.filter(|path| room.shows(path)).collect();
+        room.hide.extend(shown);
+        Ok(room)
+    }
+
+    /// The sandbox of the goal's programs; none where nothing insists on one.
+    fn machine(&self) -> Result<Option<Machine>, String> {
+        let machine = demanded(&self.resolved.sandbox, self.program)?;
+        must_hide(&self.goal.checks, machine.as_ref())?;
+        Ok(machine)
+    }
+
+    /// The files of a check that nobody else may see, by every path that leads to them.
+    fn files_of_check(&self, check: &Check) -> Vec<PathBuf> {
+        let named = check.files.iter();
+        let named = named.filter_map(|file| expanded(Path::new(file), &self.resolved.environment));
+        named.flat_map(|path| path.canonicalize().into_iter().chain([path])).collect()
     }
 
     pub(crate) fn place(&self, homes: Homes) -> PathBuf {

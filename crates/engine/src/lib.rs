@@ -72,7 +72,7 @@ pub use announcement::{
 pub use authority::{SUPERVISOR, is_supervised, refusal, supervisor_arguments};
 pub use checkouts::checkouts_size;
 pub use clock::{Alarm, Clock, SystemClock};
-pub use confinement::{demanded, machine};
+pub use confinement::{demanded, machine, must_hide};
 pub use contained::{contained, contained_future, is_panic_contained};
 pub use control::{AgentWord, Reply, Request, ask, ask_engine, is_driven, speak_for_agent};
 pub use copied::{CopiedSecrets, copied_secrets};

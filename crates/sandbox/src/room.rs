@@ -76,6 +76,16 @@ impl Room {
         (home.is_absolute() && home.parent().is_some() && home.is_dir()).then_some(home)
     }
 
+    /// Whether the program sees what is at this path.
+    pub fn shows(&self, path: &Path) -> bool {
+        let rules = self.rules();
+        match path.ancestors().find_map(|place| rules.get(place)) {
+            None | Some(Rule::Read(_) | Rule::Layered(_)) => true,
+            Some(Rule::Write(from)) => !from.starts_with(&self.private.root),
+            Some(Rule::Hidden) => false,
+        }
+    }
+
     /// What holds for which path.
     pub(crate) fn rules(&self) -> BTreeMap<PathBuf, Rule> {
         let mut rules = BTreeMap::new();

@@ -4,7 +4,7 @@ use super::{BRIEFING, Conversation, next_prompt};
 use crate::fixtures::*;
 use crate::{
     Check, CheckKind, CheckResult, Checkout, End, Event, Goal, GoalState, Refusal, SessionId, SessionPlan,
-    Verdict,
+    Verdict, Visibility,
 };
 
 /// The beginning of each prompt after the only check has failed.
@@ -220,4 +220,39 @@ fn the_briefing_shows_requests_that_are_understood() {
     assert!(matches!(read(examples[0]), crate::LastWords::Ask(ask) if ask.default.as_deref() == Some("…")));
     assert!(matches!(read(examples[1]), crate::LastWords::Sleep { .. }));
     assert_eq!(examples.len(), 2);
+}
+
+#[test]
+fn nothing_of_a_hidden_check_but_its_name_is_in_a_prompt() {
+    for hidden in [Visibility::Hidden, Visibility::BestEffort] {
+        let secret = Check {
+            hidden,
+            files: vec!["~/secret-files".into()],
+            ..check("acceptance", "secret-command --all")
+        };
+        let goal = Goal { checks: vec![check("tests", "cargo test"), secret], ..goal() };
+        assert_eq!(first_prompt(&goal), format!("{GOAL}\n- acceptance: hidden"));
+
+        let failed = CheckResult {
+            problem: Some("secret problem".into()),
+            exit_code: Some(77),
+            ..red("acceptance", "secret output")
+        };
+        let integrity = CheckResult {
+            exit_code: None,
+            problem: Some("files that are judged were changed by the check `acceptance`".into()),
+            ..red("integrity", "changed: secret path")
+        };
+        let notes = vec!["a secret note about `acceptance`".to_owned(), "an open note".to_owned()];
+        let verdict = Verdict { notes, ..verdict("t1", vec![red("tests", "1 failed"), failed, integrity]) };
+        let expected = format!(
+            "{FAILED}{EVIDENCE}\n\n## acceptance\n\nThis check is hidden. Result: it failed\n\n## integrity\n\nResult: \
+             files that are judged were changed by the check `acceptance`\n\n# About the checks\n\n- an open note"
+        );
+        assert_eq!(prompt_after(goal.clone(), verdict.clone()), expected);
+        let mut story = after_verdict(goal, verdict);
+        story.receive(ended(End::ResumeRefused { why: Refusal::NotFound }));
+        let cold = story.go_on().prompt;
+        assert!(cold.contains("acceptance: hidden") && !cold.contains("secret"), "{cold}");
+    }
 }
