@@ -21,6 +21,7 @@ mod judge;
 mod leftovers;
 mod missing;
 mod pattern;
+mod probe;
 mod program;
 mod run_logs;
 mod section_values;

@@ -140,7 +140,7 @@ impl Judged {
         Self { checks: vec![result], notes: Vec::new(), checkout }
     }
 
-    fn met(&self) -> bool {
+    pub(crate) fn met(&self) -> bool {
         self.checks.iter().all(|check| check.met)
     }
 }
@@ -176,6 +176,9 @@ impl CheckRun<'_> {
             on_progress(Progress::Confirming);
             judged = self.check_out_and_judge(Pass::Confirming, stop, on_progress).await?;
         }
+        if judged.met() {
+            self.probe(&mut judged.checks, stop, on_progress).await?;
+        }
         let Judged { checks, mut notes, checkout } = judged;
         // A check may have failed for what was withheld from it.
         let is_hidden = |name: &str| self.hidden_checks().any(|check| check.name == name);
@@ -203,7 +206,7 @@ impl CheckRun<'_> {
     }
 
     /// Makes a checkout, runs setup and checks there, and removes it or leaves it for the next verdict.
-    async fn check_out_and_judge<F: Future<Output = ()>>(
+    pub(crate) async fn check_out_and_judge<F: Future<Output = ()>>(
         &self,
         pass: Pass,
         stop: &mut Stop<F>,

@@ -108,8 +108,11 @@ async fn check(
         Ok((repository, base))
     });
     let (repository, base) = base.await?;
+    let mut goal = job.goal.clone();
+    // There is no change yet that could be taken back.
+    goal.checks.iter_mut().for_each(|check| check.probe = None);
     let run = CheckRun {
-        goal: &job.goal,
+        goal: &goal,
         candidate: &base,
         base: &[],
         repository: &repository,

@@ -200,7 +200,7 @@ fn restore(
 }
 
 /// All paths in which the index differs from a commit.
-fn changes_since(index: &PrivateIndex, commit: &Commit) -> Result<Changes, WorkspaceError> {
+pub(crate) fn changes_since(index: &PrivateIndex, commit: &Commit) -> Result<Changes, WorkspaceError> {
     let listing = index
         .git
         .command("diff-index")

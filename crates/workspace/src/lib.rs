@@ -52,6 +52,7 @@ mod refresh;
 mod refs;
 mod removal;
 mod repository;
+mod reverted;
 mod section;
 mod settings;
 mod snapshot;
