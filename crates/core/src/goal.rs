@@ -248,6 +248,12 @@ impl Check {
 
     /// What must hold, in words that a person and an agent can act upon.
     pub fn describe(&self) -> String {
+        let probe = self.probe.map_or("", |Probe::Revert| ", and it fails without the change");
+        let hidden = if self.hidden.is_shown() { "" } else { ", hidden from agents" };
+        format!("{}{probe}{hidden}", self.describe_kind())
+    }
+
+    fn describe_kind(&self) -> String {
         match &self.kind {
             CheckKind::Command { run, stdout: None } => format!("`{run}`"),
             CheckKind::Command { run, stdout: Some(pattern) } => {
@@ -409,6 +415,16 @@ mod tests {
             "the program `judge --strict` accepts the work",
         ];
         assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn a_probe_is_described_and_who_does_not_see_a_check() {
+        let command = CheckKind::Command { run: "make test".into(), stdout: None };
+        let probed = Check { probe: Some(Probe::Revert), ..check(command.clone()) };
+        assert_eq!(probed.describe(), "`make test`, and it fails without the change");
+        let hidden = Check { hidden: Visibility::Hidden, ..check(command) };
+        assert_eq!(hidden.describe(), "`make test`, hidden from agents");
+        assert_eq!(hidden.describe_to_agents(), "hidden");
     }
 
     #[test]

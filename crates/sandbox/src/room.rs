@@ -79,9 +79,9 @@ impl Room {
     /// Whether the program sees what is at this path.
     pub fn shows(&self, path: &Path) -> bool {
         let rules = self.rules();
-        match path.ancestors().find_map(|place| rules.get(place)) {
+        match self.settled(path).ancestors().find_map(|place| rules.get(place)) {
             None | Some(Rule::Read(_) | Rule::Layered(_)) => true,
-            Some(Rule::Write(from)) => !from.starts_with(&self.private.root),
+            Some(Rule::Write(from)) => !self.private.has(from),
             Some(Rule::Hidden) => false,
         }
     }
@@ -225,4 +225,41 @@ fn is_place(path: &Path) -> bool {
 fn can_be_made(place: &Path, rules: &BTreeMap<PathBuf, Rule>) -> bool {
     let above = place.ancestors().find_map(|above| rules.get(above));
     place.is_dir() || matches!(above, Some(Rule::Hidden | Rule::Write(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_sees_what_no_rule_takes_away_and_what_a_longer_rule_gives_back() {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let [home, private, state] = ["home", "private", "state"].map(|name| scratch.path().join(name));
+        for folder in [&home.join("tests"), &home.join("read"), &state] {
+            std::fs::create_dir_all(folder).expect("a folder");
+        }
+        let room = Room {
+            private: Private::make(&private).expect("private directories"),
+            directory: home.join("work"),
+            environment: BTreeMap::from([("HOME".to_owned(), home.display().to_string())]),
+            users_home: None,
+            own: Vec::new(),
+            filled: None,
+            read: vec![home.join("read")],
+            write: Vec::new(),
+            hide: vec![PathBuf::from("/usr/lib")],
+            network: Network::Closed,
+            signals: Signals::AreForTheProgram,
+        };
+        for (path, is_shown) in [
+            ("/usr/share".into(), true),
+            ("/usr/lib/x".into(), false),
+            ("/run/x".into(), false),
+            (state, false),
+            (home.join("tests"), false),
+            (home.join("read/inner"), true),
+        ] {
+            assert_eq!(room.shows(&path), is_shown, "{}", path.display());
+        }
+    }
 }
