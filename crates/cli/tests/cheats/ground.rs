@@ -133,7 +133,8 @@ impl Ground {
     /// The settings of a trick.
     pub(crate) fn settings(&self, trick: &Trick) -> String {
         let usual =
-            format!("[[checks]]\nname = \"tests\"\nrun = {:?}\ntimeout = \"30s\"\n", trick.project.check);
+            // The count of tests is evidence of level 3.
+            format!("[[checks]]\nname = \"tests\"\nrun = {:?}\ntimeout = \"30s\"\nfloor = false\n", trick.project.check);
         let paths = trick.project.protect.map(|paths| paths.iter().map(|path| (*path).to_owned()).collect());
         let protect: Vec<String> = paths.unwrap_or_else(|| self.protected_by_init());
         format!(
