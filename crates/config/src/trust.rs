@@ -60,7 +60,7 @@ mod tests {
     use crate::schema::{Schema, SetBy};
 
     /// Keys that change what a goal does and what may be spent, and give nobody more than a goal without them has.
-    const NOT_NEEDED: [&str; 55] = [
+    const NOT_NEEDED: [&str; 59] = [
         "budget.turns",
         "budget.attempts",
         "budget.wall",
@@ -79,6 +79,10 @@ mod tests {
         "checks.untouched",
         "checks.committed",
         "checks.program",
+        "checks.hidden",
+        "checks.files",
+        "checks.floor",
+        "checks.probe",
         "protect.paths",
         "workspace.base",
         "workspace.setup",
