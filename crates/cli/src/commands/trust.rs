@@ -57,7 +57,7 @@ pub(crate) fn ask_first(context: &Context, is_for_programs: bool) -> Result<(), 
         return Ok(());
     }
     match widening_file(context, &context.directory)?.filter(|file| !file.is_trusted()) {
-        Some(file) if is_accepted_by_person(&file)? => accept(context, &file, SystemClock.now()).map(drop),
+        Some(file) if is_accepted_by_person(&file) => accept(context, &file, SystemClock.now()).map(drop),
         Some(file) => Err(file.refusal()),
         None => Ok(()),
     }
@@ -73,7 +73,7 @@ async fn show_and_accept(context: &Context, args: &Trust) -> Result<(), Error> {
             let hint = format!("read {}, then run `towline trust --yes`", file.file().display());
             return Err(Error::usage("nobody can be asked here").hint(hint));
         }
-        if !is_accepted_by_person(&file)? {
+        if !is_accepted_by_person(&file) {
             return Err(file.refusal());
         }
     }
@@ -123,16 +123,13 @@ fn is_person_here() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-fn is_accepted_by_person(file: &WideningFile) -> Result<bool, Error> {
-    question(&file.report()).iter().for_each(|line| output::eprint(format_args!("{line}")));
-    let mut answer = String::new();
-    let read = io::stdin().read_line(&mut answer);
-    read.map_err(|error| Error::usage(format!("cannot read the answer: {error}")))?;
-    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+fn is_accepted_by_person(file: &WideningFile) -> bool {
+    shown(&file.report()).iter().for_each(|line| output::eprint(format_args!("{line}")));
+    output::agrees(format_args!("Accept these settings?"))
 }
 
-/// The settings, and the question whether they are accepted.
-fn question(report: &RepositoryTrust) -> Vec<String> {
+/// The settings that a person is asked about.
+fn shown(report: &RepositoryTrust) -> Vec<String> {
     let file = output::printable(report.file.as_deref().unwrap_or_default());
     let mut lines = vec![format!("{file} gives agents more than your own settings do:")];
     let is_later = report.accepted_at.is_some();
@@ -144,20 +141,19 @@ fn question(report: &RepositoryTrust) -> Vec<String> {
         lines.push(format!("  and {left} more: read the file"));
     }
     lines.extend(report.gone.iter().take(MOST).map(|key| format!("  gone     {}", output::printable(key))));
-    lines.push("Accept these settings? Type yes or no, then Enter.".to_owned());
     lines
 }
 
 /// A setting as it could be written in the file.
 fn line(setting: &WideningSetting) -> String {
-    let shown = |text: &str| match text.char_indices().nth(LONGEST) {
+    let bounded = |text: &str| match text.char_indices().nth(LONGEST) {
         Some((end, _)) => {
             let left = text[end..].chars().count();
             format!("{}… and {left} more characters: read the file", output::printable(&text[..end]))
         }
         None => output::printable(text),
     };
-    format!("{} = {}", shown(&setting.key), shown(&setting.value.to_string()))
+    format!("{} = {}", bounded(&setting.key), bounded(&setting.value.to_string()))
 }
 
 fn revoke(context: &Context, json: bool) -> Result<(), Error> {
@@ -231,21 +227,20 @@ mod tests {
             ("workspace.pass_env", json!(["DATABASE_URL"]), "changed"),
         ];
         let mut report = report(&settings);
-        let lines = question(&report);
+        let lines = shown(&report);
         assert_eq!(
             lines,
             [
                 "/repo/towline.toml gives agents more than your own settings do:",
                 "  agents.mine.command = [\"./mine\",\"--fast\"]",
                 "  workspace.pass_env = [\"DATABASE_URL\"]",
-                "Accept these settings? Type yes or no, then Enter.",
             ]
         );
         report.accepted_at = Some(Timestamp::UNIX_EPOCH);
         report.gone = vec!["agents.mine.args".to_owned()];
-        let again = question(&report);
+        let again = shown(&report);
         assert_eq!(
-            again[1..4],
+            again[1..],
             [
                 "  new      agents.mine.command = [\"./mine\",\"--fast\"]",
                 "  changed  workspace.pass_env = [\"DATABASE_URL\"]",
@@ -257,10 +252,10 @@ mod tests {
     #[test]
     fn what_is_shown_gives_no_orders_to_the_terminal_and_names_what_is_left_out() {
         let hostile = format!("\u{1b}[2Jhide\u{202e}me\n{}", "x".repeat(LONGEST));
-        let lines = question(&report(&[("agents.mine.args", json!([hostile]), "new")]));
+        let lines = shown(&report(&[("agents.mine.args", json!([hostile]), "new")]));
         assert!(lines[1].starts_with("  agents.mine.args = [\"\\u001b[2Jhide\u{fffd}me\\n"), "{}", lines[1]);
         assert!(lines[1].contains(" more characters: read the file"), "{}", lines[1]);
         let many = vec![("agents.mine.args", json!([]), "new"); MOST + 3];
-        assert!(question(&report(&many)).contains(&"  and 3 more: read the file".to_owned()));
+        assert!(shown(&report(&many)).contains(&"  and 3 more: read the file".to_owned()));
     }
 }
