@@ -31,7 +31,8 @@ impl Rehearsal<'_> {
             .map_err(|error| format!("cannot make a directory in {}: {error}", temporary.display()))?;
         let failed = |error: io::Error| format!("cannot make {}: {error}", stage.display());
         let argv = [self.program.display().to_string(), "--version".to_owned()];
-        let room = Private::make(&stage).map_err(failed).map(|private| self.room(private));
+        let room = Private::make(&stage).map(|private| self.room(private));
+        let room = room.and_then(|room| room.prepare(machine.sandbox()).map(|()| room)).map_err(failed);
         let result = room.and_then(|room| machine.rehearse(&room, &argv));
         // What cannot be removed is in a directory for such things.
         let _ = towline_files::remove_tree(&stage);
