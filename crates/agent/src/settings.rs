@@ -9,9 +9,9 @@ use towline_core::{Price, SessionLimits, Timeouts};
 
 use crate::api_settings::ApiSettings;
 use crate::environment::Environment;
-use crate::kinds::Kind;
+use crate::kinds::{Kind, agent};
 use crate::mcp::{self, McpServer};
-use crate::protocol::WindowSize;
+use crate::protocol::{Restriction, WindowSize};
 
 /// What happens when the agent wants to use a tool that no rule covers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,6 +104,27 @@ pub struct AgentSettings {
 }
 
 impl AgentSettings {
+    /// The settings with which it judges work: it may read, and nothing else. The error says why it cannot be held to that.
+    pub fn as_judge(&self) -> Result<Self, &'static str> {
+        let kind = agent(self.kind);
+        let mut settings = Self {
+            allow: Vec::new(),
+            mcp: BTreeMap::new(),
+            mcp_file: None,
+            dirs: Vec::new(),
+            system_append: None,
+            ..self.clone()
+        };
+        // What follows its script can be held to nothing, and needs not.
+        if kind.restriction() != Restriction::NotNeeded {
+            if kind.refuses_permission(Permission::ReadOnly).is_some() {
+                return Err("agents of its kind cannot be restricted to reading; name another agent");
+            }
+            settings.permission = Permission::ReadOnly;
+        }
+        Ok(settings)
+    }
+
     /// The variable that holds the key of its model API.
     pub fn key_variable(&self) -> Option<&str> {
         (self.kind == Kind::Builtin).then(|| self.api.key_variable())

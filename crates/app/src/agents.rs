@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 use towline_agent::{AgentSettings, Permission, Restriction, agent};
 use towline_config::{LayerName, Loaded, goal_agents_layer, resolve_agent};
-use towline_core::{AgentName, Goal, Sandbox, SandboxSettings};
+use towline_core::{AgentName, Check, Goal, Sandbox, SandboxSettings};
 use towline_engine::Home;
 use uuid::Uuid;
 
@@ -66,6 +66,39 @@ pub struct GoalAgents {
     pub notices: Vec<Notice>,
 }
 
+/// The agents that checks name as judges, as the configuration has them: what a goal sets is for those that work on it.
+pub(crate) fn judges_of(
+    context: &Context,
+    directory: &Path,
+    loaded: &Loaded,
+    checks: &[Check],
+) -> Result<Vec<(AgentName, AgentSettings)>, Error> {
+    let mut names: Vec<AgentName> = checks.iter().filter_map(Check::judge).cloned().collect();
+    names.sort();
+    names.dedup();
+    settings_of(context, directory, loaded, &names, &BTreeMap::new(), LayerName::StoredGoal)
+}
+
+/// The same for a new goal. Fails unless every judge is installed and can be held to reading, also one that works on the goal.
+pub(crate) fn usable_judges(
+    context: &Context,
+    loaded: &Loaded,
+    checks: &[Check],
+    workers: &[(AgentName, AgentSettings)],
+) -> Result<Vec<(AgentName, AgentSettings)>, Error> {
+    let named = judges_of(context, &context.directory, loaded, checks)?;
+    let names_none = |check: &Check| check.kind.is_judge() && check.judge().is_none();
+    let first = workers.first().filter(|_| checks.iter().any(names_none));
+    for (name, settings) in named.iter().chain(first) {
+        must_be_installed(context, name, settings)?;
+        settings.as_judge().map_err(|fix| {
+            Error::usage(format!("agent `{name}` cannot be a judge: {fix}"))
+                .hint("name another one with `agent` in the check")
+        })?;
+    }
+    Ok(named)
+}
+
 /// The agents that an existing goal names, by today's configuration of its repository and as the goal wants them.
 pub fn agents_of(context: &Context, goal: &Goal) -> Result<GoalAgents, Error> {
     agents_in(context, Path::new(&goal.workspace.repository), goal)
@@ -75,7 +108,8 @@ pub fn agents_of(context: &Context, goal: &Goal) -> Result<GoalAgents, Error> {
 pub(crate) fn agents_in(context: &Context, directory: &Path, goal: &Goal) -> Result<GoalAgents, Error> {
     let loaded = context.configuration(directory)?;
     let layer = LayerName::StoredGoal;
-    let agents = settings_of(context, directory, &loaded, &goal.agents, &goal.agent_settings, layer)?;
+    let mut agents = judges_of(context, directory, &loaded, &goal.checks)?;
+    agents.extend(settings_of(context, directory, &loaded, &goal.agents, &goal.agent_settings, layer)?);
     let notices = Notice::of_settings(loaded.warnings);
     let sandbox = loaded.config.sandbox;
     Ok(GoalAgents { agents: agents.into_iter().collect(), sandbox, notices })

@@ -19,7 +19,7 @@ use towline_store::{Store, StoreError};
 use towline_workspace::{Protect, Repository, protects_more_than_always};
 use uuid::Uuid;
 
-use crate::agents::{must_be_installed, settings_of};
+use crate::agents::{must_be_installed, settings_of, usable_judges};
 use crate::context::Context;
 use crate::error::{Action, Error};
 use crate::in_place::Beginning;
@@ -108,9 +108,10 @@ pub(crate) async fn draft_of(
         ["workspace.base", "workspace.mode", "baseline.mode"].map(is_flag);
     let mut notices = Notice::of_settings([&file.warnings[..], &loaded.warnings].concat());
     let agents = agents(context, &loaded, run, &file, &mut notices)?;
+    let mut checks = checks(run, file.checks, &loaded.config.checks)?;
+    let judges = usable_judges(context, &loaded, &checks, &agents)?;
     let config = loaded.config;
     sandbox::must_be_there(context, &config.sandbox)?;
-    let mut checks = checks(run, file.checks, &config.checks)?;
     hidden::must_be_possible(context, &checks, &config.sandbox)?;
     let baseline = chosen(baseline_given, file.baseline, config.baseline);
     if baseline_given || file.baseline == Some(BaselineMode::Red) {
@@ -152,7 +153,7 @@ pub(crate) async fn draft_of(
         workspace,
         briefing: file.briefing.unwrap_or(config.briefing),
         baseline,
-        accounts: accounts(&agents),
+        accounts: accounts(judges.iter().chain(&agents)),
         continues: None,
         sessions: agents.iter().map(|(name, settings)| (name.clone(), sessions(settings))).collect(),
         scheduling,
@@ -357,8 +358,8 @@ fn agents(
     Ok(agents)
 }
 
-fn accounts(agents: &[(AgentName, AgentSettings)]) -> BTreeMap<AgentName, String> {
-    agents.iter().filter_map(|(name, settings)| Some((name.clone(), settings.account.clone()?))).collect()
+fn accounts<'a>(agents: impl Iterator<Item = &'a (AgentName, AgentSettings)>) -> BTreeMap<AgentName, String> {
+    agents.filter_map(|(name, settings)| Some((name.clone(), settings.account.clone()?))).collect()
 }
 
 /// How long the agent's conversations are continued, if they can be at all.
@@ -381,9 +382,7 @@ pub(crate) fn commands_as_checks(commands: &[String]) -> Result<Vec<Check>, Erro
 }
 
 fn valid(checks: Vec<Check>) -> Result<Vec<Check>, Error> {
-    for check in &checks {
-        towline_check::validate(check).map_err(|error| Error::usage(error.to_string()))?;
-    }
+    towline_check::validate_all(&checks).map_err(|error| Error::usage(error.to_string()))?;
     Ok(checks)
 }
 

@@ -58,6 +58,9 @@ pub(crate) async fn run(
     if checks.is_empty() {
         return Ok(Some(RunResult::nothing_run("the proof has the definition of no check")));
     }
+    // They cost money, and there is no agent that this goal could ask.
+    let (judges, checks): (Vec<Check>, Vec<Check>) =
+        checks.into_iter().partition(|check| check.kind.is_judge());
     let goal = goal_of(context, repository, facts, (checks, setup.clone()), now)?;
     let scratch = Scratch::make(&context.home()?, goal.id)?;
     let candidate = Commit::new(statement.candidate().unwrap_or_default());
@@ -71,6 +74,10 @@ pub(crate) async fn run(
     };
     if !left_out.is_empty() {
         text += &format!("; not run, because the proof does not have them: {}", left_out.join(", "));
+    }
+    if !judges.is_empty() {
+        let names: Vec<String> = judges.iter().map(|judge| format!("`{}`", judge.name)).collect();
+        text += &format!("; judges are not asked again: {}", names.join(", "));
     }
     Ok(Some(RunResult { holds: verdict.met(), text, verdict: Some(verdict) }))
 }

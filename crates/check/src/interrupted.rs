@@ -18,7 +18,7 @@ use crate::judge::Bench;
 use crate::run_logs::{is_run, name_of};
 use crate::setup::{self, SETUP};
 use crate::stop::Stop;
-use crate::validate::validate;
+use crate::validate::validate_all;
 use crate::verdict::{Begun, CheckRun, InCheckout, Judged, Pass, Progress, finish, log_name};
 use crate::{CheckError, sections};
 
@@ -64,7 +64,7 @@ pub async fn resume(
     stop: impl Future<Output = ()>,
     mut on_progress: impl FnMut(Progress),
 ) -> Result<Option<Verdict>, CheckError> {
-    run.goal.checks.iter().try_for_each(validate)?;
+    validate_all(&run.goal.checks)?;
     let mut stop = Stop::new(stop);
     let Some(judged) = run.resume(interrupted, &mut stop, &mut on_progress).await? else { return Ok(None) };
     Ok(Some(run.conclude(judged, &mut stop, &mut on_progress).await?))
@@ -120,9 +120,10 @@ impl CheckRun<'_> {
         if let Some(number) = setup.find(|number| setup::log_name(*number) == name) {
             return (finished == 0).then_some(Step::Setup(number));
         }
-        let check = self.goal.checks.get(finished)?;
+        let mut checks = self.goal.checks.iter().zip(1..).filter(|(check, _)| !check.kind.is_judge());
+        let (check, number) = checks.nth(finished)?;
         let is_it = matches!(check.kind, CheckKind::Command { .. } | CheckKind::Program { .. })
-            && log_name(check, finished + 1) == name;
+            && log_name(check, number) == name;
         is_it.then_some(Step::Check(check))
     }
 

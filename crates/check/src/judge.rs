@@ -73,6 +73,10 @@ impl Bench<'_> {
                 look(check.timeout, stop, move || Ok(history::committed(&repository, &place, &candidate)?))
                     .await?
             }
+            CheckKind::Judge { .. } => {
+                let problem = "is a judge, which is asked when all other checks are met";
+                return Err(CheckError::BadCheck { check: check.name.clone(), problem });
+            }
         };
         Ok(finding.into_result(&check.name, started.elapsed()))
     }

@@ -8,6 +8,21 @@ use towline_workspace::Protect;
 
 use crate::CheckError;
 
+/// The longest rubric: it is a part of prompts.
+const LONGEST_RUBRIC: usize = 16 * 1024;
+
+/// Refuses checks that could prove nothing together, and each that could prove nothing by itself.
+pub fn validate_all(checks: &[Check]) -> Result<(), CheckError> {
+    checks.iter().try_for_each(validate)?;
+    match checks.first() {
+        Some(first) if checks.iter().all(|check| check.kind.is_judge()) => Err(CheckError::BadCheck {
+            check: first.name.clone(),
+            problem: "is a judge, which can only reject; add a check that shows that the work is done, such as `run = \"…\"`",
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a check without a name or time to run, one that could prove nothing, and one whose pattern or path cannot
 /// be used.
 pub fn validate(check: &Check) -> Result<(), CheckError> {
@@ -43,7 +58,17 @@ pub fn validate(check: &Check) -> Result<(), CheckError> {
         CheckKind::Program { argv } if argv.first().is_none_or(|program| program.trim().is_empty()) => {
             bad("names no program; add the one that judges")
         }
+        CheckKind::Judge { rubric, .. } if rubric.trim().is_empty() => {
+            bad("has no rubric; write what the judge is to look for")
+        }
+        CheckKind::Judge { rubric, .. } if rubric.contains('\0') => {
+            bad("has a NUL byte in its rubric; remove it")
+        }
+        CheckKind::Judge { rubric, .. } if rubric.len() > LONGEST_RUBRIC => {
+            bad("has a rubric of more than 16 KiB; shorten it, or name a file of the repository")
+        }
         CheckKind::Command { stdout: None, .. }
+        | CheckKind::Judge { .. }
         | CheckKind::File { matches: None, .. }
         | CheckKind::Committed
         | CheckKind::Program { .. } => Ok(()),
@@ -108,6 +133,18 @@ mod tests {
         of_kind(CheckKind::Program { argv: argv.iter().map(|word| (*word).to_owned()).collect() })
     }
 
+    fn judge(rubric: &str) -> Check {
+        of_kind(CheckKind::Judge { rubric: rubric.to_owned(), agent: None })
+    }
+
+    #[test]
+    fn judges_alone_prove_nothing() {
+        let of_judges = validate_all(&[judge("It is good."), judge("It is very good.")]).unwrap_err();
+        assert!(of_judges.to_string().contains("can only reject"), "{of_judges}");
+        validate_all(&[judge("It is good."), check("tests", "make test", None, 1)]).unwrap();
+        validate_all(&[]).unwrap();
+    }
+
     #[test]
     fn every_kind_that_can_be_judged_is_taken() {
         for check in [
@@ -118,6 +155,7 @@ mod tests {
             untouched(&["tests/**", "docs"]),
             of_kind(CheckKind::Committed),
             program(&["judge", ""]),
+            judge("It fixes the cause."),
         ] {
             validate(&check).unwrap_or_else(|error| panic!("{check:?}: {error}"));
         }
@@ -139,6 +177,9 @@ mod tests {
             untouched(&[]),
             program(&[]),
             program(&[" ", "x"]),
+            judge(" \n"),
+            judge("a\0"),
+            judge(&"x".repeat(LONGEST_RUBRIC + 1)),
         ] {
             let refused = validate(&check);
             assert!(matches!(refused, Err(CheckError::BadCheck { .. })), "{check:?}: {refused:?}");

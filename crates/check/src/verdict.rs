@@ -18,10 +18,11 @@ use crate::command::{Place, Running};
 use crate::environment::Environment;
 use crate::integrity::{self, Integrity};
 use crate::judge::Bench;
+use crate::judges::Judges;
 use crate::run_logs::RunLogs;
 use crate::setup::{Commands, SETUP};
 use crate::stop::Stop;
-use crate::validate::validate;
+use crate::validate::validate_all;
 use crate::{CheckError, floor, leftovers, sections};
 
 /// How many ignored files a verdict names.
@@ -56,6 +57,8 @@ pub struct CheckRun<'a> {
     pub setup_changes: &'a BTreeMap<String, Option<String>>,
     /// How much of the machine the commands get.
     pub priority: Priority,
+    /// Who asks the goal's judges, when all other checks are met.
+    pub judges: Judges<'a>,
 }
 
 /// What happens on the way to a verdict.
@@ -79,7 +82,7 @@ pub enum Progress {
 }
 
 /// Runs all checks on the candidate, one after the other in one clean checkout, also after one has failed, and
-/// returns what was found.
+/// returns what was found. Judges are asked last, and only if all other checks are met.
 ///
 /// A setup command that fails here, where only the candidate's files are, may have been broken by the work itself:
 /// the verdict then has one failed result named `setup`, and no check is run.
@@ -95,7 +98,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
     mut on_progress: impl FnMut(Progress),
 ) -> Result<Verdict, CheckError> {
-    run.goal.checks.iter().try_for_each(validate)?;
+    validate_all(&run.goal.checks)?;
     let mut stop = Stop::new(stop);
     leftovers::clear(run.log_dir).await?;
     stop.must_not_have_come().await?;
@@ -164,7 +167,7 @@ impl CheckRun<'_> {
         (!names.is_empty()).then(note)
     }
 
-    /// Confirms what passed in a warm checkout, and puts the verdict together.
+    /// Confirms what passed in a warm checkout, asks the judges about work that meets all checks, and puts the verdict together.
     pub(crate) async fn conclude<F: Future<Output = ()>>(
         &self,
         mut judged: Judged,
@@ -178,6 +181,10 @@ impl CheckRun<'_> {
         }
         if judged.met() {
             self.probe(&mut judged.checks, stop, on_progress).await?;
+        }
+        if judged.met() {
+            judged.checks.extend(self.ask_judges(stop, on_progress).await?);
+            judged.notes.extend(self.recorded_note());
         }
         let Judged { checks, mut notes, checkout } = judged;
         // A check may have failed for what was withheld from it.
@@ -311,7 +318,8 @@ impl CheckRun<'_> {
         let Begun { checkout, in_checkout, mut integrity, mut results } = begun;
         let place = self.place(&checkout);
         let bench = Bench { run: self, place: &place };
-        for (check, number) in self.goal.checks.iter().zip(1..).skip(results.len()) {
+        let checks = self.goal.checks.iter().zip(1..).filter(|(check, _)| !check.kind.is_judge());
+        for (check, number) in checks.skip(results.len()) {
             let logs = RunLogs::new(self.log_dir, log_name(check, number));
             // A finding is known to this process alone, so that nobody else can continue the verdict.
             let is_adoptable = !integrity.has_found();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::DeValue;
-use towline_core::{Check, CheckKind, Probe, Visibility};
+use towline_core::{AgentName, Check, CheckKind, Probe, Visibility};
 
 use crate::layer::{Origin, Place};
 use crate::schema::KeyPath;
@@ -26,11 +26,17 @@ pub fn check_from_command(command: &str, taken: &[String]) -> Check {
 }
 
 /// What a check can be, by the key that makes it that: a check has exactly one of them.
-const KINDS: [&str; 5] = ["run", "file", "untouched", "committed", "program"];
+const KINDS: [&str; 6] = ["run", "file", "untouched", "committed", "program", "judge"];
 
 /// Keys that only go with another one.
-const COMPANIONS: [(&str, &str); 5] =
-    [("stdout", "run"), ("matches", "file"), ("floor", "run"), ("probe", "run"), ("files", "hidden")];
+const COMPANIONS: [(&str, &str); 6] = [
+    ("stdout", "run"),
+    ("matches", "file"),
+    ("agent", "judge"),
+    ("floor", "run"),
+    ("probe", "run"),
+    ("files", "hidden"),
+];
 
 /// Where a hidden check belongs, because agents read the repository.
 const OUTSIDE: &str = "the agent reads this file in its clone: put the check into the goal's own file outside of the \
@@ -92,7 +98,7 @@ fn kind_of(entry: &mut Settings, place: &Place) -> Option<CheckKind> {
     match given.as_slice() {
         [_] => {}
         [] => {
-            let fix = "add one of `run`, `file`, `untouched`, `committed` and `program`, such as \
+            let fix = "add one of `run`, `file`, `untouched`, `committed`, `program` and `judge`, such as \
                        `run = \"cargo test\"`";
             entry.report(format!("{check} does not name what to check"), place.clone(), fix.to_owned());
         }
@@ -113,6 +119,10 @@ fn kind_of(entry: &mut Settings, place: &Place) -> Option<CheckKind> {
         "file" => CheckKind::File { path: text(entry, "file")?, matches: text(entry, "matches") },
         "untouched" => CheckKind::Untouched { paths: entry.get(&["checks", "untouched"])? },
         "program" => CheckKind::Program { argv: entry.get(&["checks", "program"])? },
+        "judge" => {
+            let agent = text(entry, "agent").map(AgentName::new);
+            CheckKind::Judge { rubric: text(entry, "judge")?, agent }
+        }
         _ => {
             if entry.get(&["checks", "committed"]) != Some(true) {
                 let place = entry.place(&["checks", "committed"]).unwrap_or(place).clone();
@@ -140,6 +150,7 @@ fn check_from_entry(entry: &Settings, kind: CheckKind, given: &[String], earlier
             CheckKind::File { path, .. } => free_name(path, &taken),
             CheckKind::Untouched { .. } => free_name("untouched", &taken),
             CheckKind::Committed => free_name("committed", &taken),
+            CheckKind::Judge { .. } => free_name("judge", &taken),
         }
     });
     let timeout = entry.get(&["checks", "timeout"]).unwrap_or(DEFAULT_TIMEOUT);

@@ -206,6 +206,8 @@ const SHARED: &[Key] = &[
     acts("checks.untouched", Shape::Paths),
     acts("checks.committed", Shape::Flag),
     acts("checks.program", Shape::Command),
+    acts("checks.judge", Shape::Line),
+    acts("checks.agent", Shape::Line),
     acts("checks.hidden", Shape::Visibility),
     acts("checks.files", Shape::OutsidePaths),
     acts("checks.floor", Shape::Flag),

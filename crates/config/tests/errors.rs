@@ -347,12 +347,12 @@ fn checks_need_something_to_check_and_names_of_their_own() {
         (
             "[[checks]]\nname = \"a\"",
             "the check `a` does not name what to check in FILE (line 1, column 1); add one of `run`, `file`, \
-             `untouched`, `committed` and `program`, such as `run = \"cargo test\"`",
+             `untouched`, `committed`, `program` and `judge`, such as `run = \"cargo test\"`",
         ),
         (
             "[[checks]]",
             "a check does not name what to check in FILE (line 1, column 1); add one of `run`, `file`, \
-             `untouched`, `committed` and `program`, such as `run = \"cargo test\"`",
+             `untouched`, `committed`, `program` and `judge`, such as `run = \"cargo test\"`",
         ),
         (
             "[[checks]]\nname = \"a\"\nrun = \"x\"\n[[checks]]\nrun = \"y\"\nname = \"a\"",
@@ -378,6 +378,11 @@ fn a_check_is_of_one_kind_and_its_keys_go_with_that() {
             "[[checks]]\nrun = \"x\"\nmatches = \"ok\"",
             "a check has `matches` without `file` in FILE (line 3, column 1); \
              take it out: it goes with `file` only",
+        ),
+        (
+            "[[checks]]\nrun = \"x\"\nagent = \"claude\"",
+            "a check has `agent` without `judge` in FILE (line 3, column 1); \
+             take it out: it goes with `judge` only",
         ),
         (
             "[[checks]]\nname = \"a\"\ncommitted = false",
@@ -406,7 +411,7 @@ fn a_check_is_of_one_kind_and_its_keys_go_with_that() {
         (
             "[[checks]]\nname = \"a\"\nkind = \"file\"\nfile = \"y\"",
             "the check `a`: unknown key `checks.kind` in FILE (line 3, column 1); \
-             known keys there: name, run, timeout, stdout, file, matches, untouched, committed, program, hidden, files, floor, probe; or did you mean `agents.NAME.kind`?",
+             known keys there: name, run, timeout, stdout, file, matches, untouched, committed, program, judge, agent, hidden, files, floor, probe; or did you mean `agents.NAME.kind`?",
         ),
     ]);
 }

@@ -441,6 +441,14 @@ fn every_kind_of_check_is_read() {
         run = "pytest"
         floor = false
         probe = "revert"
+        [[checks]]
+        judge = "It fixes the cause."
+        [[checks]]
+        name = "review"
+        judge = """
+        It fixes the cause.
+        No special case."""
+        agent = "claude"
     "#;
     let check = |name: &str, kind| Check::new(name, kind, Duration::from_secs(1_800));
     let file = CheckKind::File { path: "docs/CHANGES.md".to_owned(), matches: Some("^## 2".to_owned()) };
@@ -460,6 +468,14 @@ fn every_kind_of_check_is_read() {
             probe: Some(Probe::Revert),
             ..check("pytest", CheckKind::Command { run: "pytest".to_owned(), stdout: None })
         },
+        check("judge", CheckKind::Judge { rubric: "It fixes the cause.".to_owned(), agent: None }),
+        check(
+            "review",
+            CheckKind::Judge {
+                rubric: "        It fixes the cause.\n        No special case.".to_owned(),
+                agent: Some(AgentName::new("claude")),
+            },
+        ),
     ];
     assert_eq!(load(&[repository(text)]).expect("loads").config.checks, expected);
 }

@@ -9,7 +9,7 @@ use crate::names::{name_of, value_named};
 use crate::{
     AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, Check, CheckProcess, CheckResult, Commit, End,
     Generation, GoalId, Inherited, MissingProgram, Outcome, PauseReason, Phase, Purse, QuestionNo, Reply,
-    Seq, SessionId, Timeout, Verdict, WorkspaceBinding,
+    Seq, SessionId, Timeout, Usage, Verdict, WorkspaceBinding,
 };
 
 /// An entry of a goal's log, or one that is on its way there.
@@ -212,6 +212,27 @@ pub enum Event {
         /// How it went.
         result: CheckResult,
     },
+    /// An agent is asked to judge the work.
+    JudgeStarted {
+        /// Its number within the goal, from 1.
+        n: u32,
+        check: String,
+        agent: AgentName,
+        /// Whose quota it uses.
+        account: String,
+        model: Option<String>,
+        /// The name of the directory of its logs, below the attempt's `checks`.
+        directory: String,
+    },
+    /// A judge has used something.
+    JudgeUsed {
+        n: u32,
+        model: Option<String>,
+        /// All that it has used so far.
+        used: Usage,
+    },
+    /// A judge's conversation is over, and nothing of it is left.
+    JudgeEnded { n: u32, end: End },
     /// All checks ran.
     VerdictReached {
         /// What they found.

@@ -574,6 +574,7 @@ impl Story {
             | Event::AnswerDelivered { .. }
             | Event::CheckStarted { .. }
             | Event::CheckFinished { .. }
+            | Event::JudgeStarted { .. }
             | Event::VerdictReached { .. }
             | Event::ChecksFailed { .. }
             | Event::Stopped => Some(self.state.last_attempt().map_or(AttemptNo::FIRST, |attempt| attempt.n)),

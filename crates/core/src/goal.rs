@@ -229,9 +229,30 @@ pub enum CheckKind {
         /// The program and its arguments.
         argv: Vec<String>,
     },
+    /// An agent that judges the work by a rubric, once all other checks are met. It can only reject.
+    Judge {
+        rubric: String,
+        /// Which agent; the goal's first one if none is named.
+        agent: Option<AgentName>,
+    },
+}
+
+impl CheckKind {
+    /// Whether an agent judges, which costs money and proves nothing by itself.
+    pub const fn is_judge(&self) -> bool {
+        matches!(self, Self::Judge { .. })
+    }
 }
 
 impl Check {
+    /// The agent that it names as its judge.
+    pub fn judge(&self) -> Option<&AgentName> {
+        match &self.kind {
+            CheckKind::Judge { agent, .. } => agent.as_ref(),
+            _ => None,
+        }
+    }
+
     /// A check that agents can read, without further evidence than its own result.
     pub fn new(name: impl Into<String>, kind: CheckKind, timeout: Duration) -> Self {
         let name = name.into();
@@ -271,6 +292,11 @@ impl Check {
                     .to_owned()
             }
             CheckKind::Program { argv } => format!("the program `{}` accepts the work", argv.join(" ")),
+            CheckKind::Judge { rubric, agent } => {
+                let who = agent.as_ref().map(|agent| format!(" `{agent}`")).unwrap_or_default();
+                let rubric: Vec<&str> = rubric.split_whitespace().collect();
+                format!("the judge{who} accepts the work by this rubric: {}", rubric.join(" "))
+            }
         }
     }
 }
@@ -397,6 +423,8 @@ mod tests {
             CheckKind::Committed,
             CheckKind::Program { argv: vec![text("judge")] },
             CheckKind::Program { argv: vec![text("judge"), text("--strict")] },
+            CheckKind::Judge { rubric: text("It fixes the cause.\nNo special case."), agent: None },
+            CheckKind::Judge { rubric: text("It fixes the cause."), agent: Some(AgentName::new("claude")) },
         ]
     }
 
@@ -413,6 +441,8 @@ mod tests {
             "all work is committed with git, in at least one new commit; nothing is left modified or untracked",
             "the program `judge` accepts the work",
             "the program `judge --strict` accepts the work",
+            "the judge accepts the work by this rubric: It fixes the cause. No special case.",
+            "the judge `claude` accepts the work by this rubric: It fixes the cause.",
         ];
         assert_eq!(words, expected);
     }

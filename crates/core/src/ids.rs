@@ -118,6 +118,11 @@ impl AttemptId {
         Self(Uuid::new_v5(&goal.0, format!("attempt {number}").as_bytes()))
     }
 
+    /// The id of a conversation with a judge, by its number.
+    pub fn of_judge(goal: GoalId, number: u32) -> Self {
+        Self(Uuid::new_v5(&goal.0, format!("judge {number}").as_bytes()))
+    }
+
     /// The id of one message to this attempt's agent.
     pub fn message(&self, name: &str) -> String {
         Uuid::new_v5(&self.0, format!("message {name}").as_bytes()).hyphenated().to_string()

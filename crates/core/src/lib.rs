@@ -19,6 +19,7 @@ mod fixtures;
 mod goal;
 mod hexadecimal;
 mod ids;
+mod judging;
 mod names;
 mod phase;
 mod plain_text;
@@ -58,6 +59,7 @@ pub use ids::{
     AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, MessageNo, PoolSeq, QuestionNo,
     Seq, SessionId,
 };
+pub use judging::{Exhibit, Judging, Opinion};
 pub use phase::{EscalationReason, FailureReason, PauseReason, Phase, StopWhy, Stopping};
 pub use plain_text::{harmless, misleads, plain_line, without_escapes};
 pub use policy::Policy;

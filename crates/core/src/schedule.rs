@@ -127,7 +127,7 @@ impl PoolGoal {
             lane: Lane::of(goal, state),
             rank: rank(state.queued_at.unwrap_or(goal.created_at), goal.scheduling.priority),
             left: state.usd_left(),
-            spent: state.spent_by_running_attempt(),
+            spent: state.spent_by_running_agent(),
         }
     }
 }

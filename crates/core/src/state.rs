@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentName, AttemptId, AttemptNo, Axis, Baseline, Budget, Check, Commit, Decision, End, Exit, Generation,
-    Goal, GoalId, MicroUsd, OperatorMessage, Origin, Phase, Question, QuestionNo, ReplacedChecks, Sandbox,
-    SessionId, Tokens, Usage, Verdict, Work,
+    Goal, GoalId, Judging, MicroUsd, OperatorMessage, Origin, Phase, Question, QuestionNo, ReplacedChecks,
+    Sandbox, SessionId, Tokens, Usage, Verdict, Work,
 };
 
 /// The state of a goal. Stored with every step; always equal to replaying the log.
@@ -109,6 +109,9 @@ pub struct GoalState {
     /// Whether all files of a goal that works in place are as they were before it.
     #[serde(default)]
     pub restored: bool,
+    /// Every conversation with a judge so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub judges: Vec<Judging>,
 }
 
 /// What the prerequisites of a goal leave to it.
@@ -286,18 +289,12 @@ impl GoalState {
         })
     }
 
-    /// What all attempts used.
+    /// What all attempts and all judges used.
     pub fn usage(&self) -> Usage {
-        let used = self.attempts.iter().filter(|attempt| attempt.may_have_used());
-        used.map(|attempt| attempt.usage).reduce(Usage::and).unwrap_or_else(Usage::nothing)
-    }
-
-    /// What the attempt that runs has spent, as far as it is known; nothing if none runs.
-    pub fn spent_by_running_attempt(&self) -> MicroUsd {
-        let running = self.attempts.iter().find(|attempt| attempt.ended_at.is_none());
-        running
-            .map(|Attempt { usage, .. }| MicroUsd(usage.cost.0.saturating_add(usage.estimate.0)))
-            .unwrap_or_default()
+        let attempts = self.attempts.iter().filter(|attempt| attempt.may_have_used());
+        let judges = self.judges.iter().filter(|judge| judge.may_have_used());
+        let used = attempts.map(|attempt| attempt.usage).chain(judges.map(|judge| judge.usage));
+        used.reduce(Usage::and).unwrap_or_else(Usage::nothing)
     }
 
     /// What is left of the goal's own limit in dollars.

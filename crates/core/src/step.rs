@@ -3,12 +3,13 @@
 //! [`step`] is total: every pair of phase and event either moves the goal, is stale (news of an older attempt or
 //! lease, ignored by name), or is illegal (refused by name). What it decides about a living attempt is in
 //! `observe`, what follows an attempt's end in `aftermath`, stops are in `stopping`, pauses in `pausing`, spent budgets in
-//! `spent`, what a pool decides in `pool`, checks on the base in `baseline`, outages and refused conversations in `provider`, and the messages between people and agents
+//! `spent`, what a pool decides in `pool`, checks on the base in `baseline`, judges in `judging`, outages and refused conversations in `provider`, and the messages between people and agents
 //! to each other in `talk`.
 
 mod aftermath;
 mod baseline;
 mod handover;
+mod judging;
 mod observe;
 mod pausing;
 mod pool;
@@ -158,6 +159,8 @@ impl Stepper<'_> {
         match (self.before.clone(), &incoming.event) {
             (_, Event::Notice { .. }) => {}
             (_, Event::ClockMoved { by_ms }) => self.move_clock(*by_ms),
+            // Money that was spent is spent, whatever the goal does meanwhile.
+            (_, Event::JudgeUsed { .. } | Event::JudgeEnded { .. }) => self.follow_judge(&incoming.event),
             (_, Event::Claimed { models, workspace, .. }) => {
                 self.state.generation = incoming.stamp.generation;
                 self.state.configured_models.clone_from(models);
@@ -252,6 +255,11 @@ impl Stepper<'_> {
         let checks = self.checks_of(attempt);
         match event {
             Event::CheckStarted { .. } | Event::CheckFinished { .. } => {}
+            Event::JudgeStarted { .. } => self.begin_judging(attempt, event),
+            // A judge spends it. The work is judged when there is money again.
+            Event::SharedBudgetSpent { .. } if self.state.running_judges().next().is_some() => {
+                self.stop(checks, StopWhy::SharedBudget);
+            }
             Event::VerdictReached { verdict } => {
                 self.settle(checks.key());
                 self.after_verdict(attempt, verdict);

@@ -35,6 +35,12 @@ impl Event {
             Self::HandedOver { why, .. } | Self::AgentUnavailable { why, .. } => each(why),
             Self::CheckStarted { name, .. } => each(name),
             Self::CheckFinished { result } => of_check(result, each),
+            Self::JudgeStarted { check, model, .. } => {
+                each(check);
+                model.iter_mut().for_each(each);
+            }
+            Self::JudgeUsed { model, .. } => model.iter_mut().for_each(each),
+            Self::JudgeEnded { end, .. } => end.for_each_text(each),
             Self::VerdictReached { verdict } | Self::Verified { verdict } => verdict.for_each_text(each),
             Self::Answered { reply, .. } => of_reply(reply, each),
             Self::Merged { into, .. } => each(into),
@@ -291,7 +297,7 @@ mod tests {
             "structured":{"a":["WORD"]},"inner_turns":null,"reported_cost":null}"#,
         r#"{"kind":"unrecognised","what":"WORD","raw":"WORD","count":1}"#,
     ];
-    const OTHERS: [&str; 29] = [
+    const OTHERS: [&str; 32] = [
         r#"{"kind":"prepared","workspace":{"path":"p","branch":"b","base":"c"},"warnings":["WORD"]}"#,
         r#"{"kind":"baseline_reached","round":1,"checks":[CHECK],"missing":{"check":"WORD","program":"WORD"}}"#,
         r#"{"kind":"baseline_unknown","round":1,"reason":"WORD"}"#,
@@ -300,6 +306,9 @@ mod tests {
         r#"{"kind":"checks_failed","error":"WORD"}"#,
         r#"{"kind":"check_started","name":"WORD"}"#,
         r#"{"kind":"check_finished","result":CHECK}"#,
+        r#"{"kind":"judge_started","n":1,"check":"WORD","agent":"a","account":"a","model":"WORD","directory":"d"}"#,
+        r#"{"kind":"judge_used","n":1,"model":"WORD","used":{"input":0,"output":0,"cache_read":0,"cache_write":0,"cost":0}}"#,
+        r#"{"kind":"judge_ended","n":1,"end":{"end":"crashed","message":"WORD"}}"#,
         r#"{"kind":"verdict_reached","verdict":VERDICT}"#,
         r#"{"kind":"verified","verdict":VERDICT}"#,
         r#"{"kind":"merged","into":"WORD","commit":"c","candidate":"c"}"#,

@@ -4,6 +4,7 @@
 //! Both cases take the same path: the log is read from its beginning through the protocol. Events that are recorded are
 //! not sent again, and lines that `stdin.log` has are not written again. From there on the attempt is live.
 
+mod job;
 mod start;
 mod time;
 
@@ -15,7 +16,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use towline_agent::{Action, Steer, UnknownPrice, agent};
+use towline_agent::{Action, AgentSettings, Steer, UnknownPrice, agent};
 use towline_core::{
     AgentEvent, Deadlines, Delivered, Delivery, End, Event, Exit, Goal, Incoming, Launch, LaunchProblem,
     Outcome, RawRef, Sandbox, Source, Usage, Work, WorkspaceBinding,
@@ -23,20 +24,18 @@ use towline_core::{
 use towline_process::{ExitRecord, Notice, ProcessError, StopCause};
 
 pub(crate) use self::start::refuse;
-use self::start::{SIGNAL_PATIENCE, Starting, lifetime, start, with_tools};
+use self::start::{SIGNAL_PATIENCE, Starting, lifetime, start};
 use self::time::AttemptTime;
 use crate::checks::{changes, left_work};
-use crate::confinement::give_back;
 use crate::driver::until;
 use crate::engine::Shared;
 use crate::executors::ExecutorControl;
 use crate::news::{DriverGone, EventSender, StopLevel, own};
 use crate::opening::Opening;
-use crate::prepare::refresh;
-use crate::question_file::{self, QUESTION_VARIABLE};
+use crate::question_file;
 use crate::reading::{Output, Reading};
 use crate::resolver::Resolved;
-use crate::runs::{self, GOAL_VARIABLE, RunState, Trail};
+use crate::runs::{self, RunState, Trail};
 use crate::sent::Sent;
 
 /// How long an agent may take to end its turn when it is asked to by its own protocol.
@@ -66,6 +65,17 @@ pub(crate) struct AttemptJob {
     /// What happens when the price of the model is unknown.
     pub(crate) unknown_price: UnknownPrice,
     pub(crate) launch: Launch,
+    /// Of a judge, which works apart from the goal's own conversation; none of an attempt.
+    pub(crate) judge: Option<JudgeSeat>,
+}
+
+/// Where a judge works, and as what.
+pub(crate) struct JudgeSeat {
+    /// The place of its logs.
+    pub(crate) run_dir: PathBuf,
+    /// Where it works.
+    pub(crate) directory: PathBuf,
+    pub(crate) settings: AgentSettings,
 }
 
 /// Runs the attempt to its classified end and reports that.
@@ -79,7 +89,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: AttemptJob, sender: EventSende
     let _: Result<(), DriverGone> = match Conversation::open(&shared, &job, &sender, control).await {
         Ok(conversation) => conversation.hold(&job).await,
         Err(problem) => {
-            let dir = shared.home.attempt(job.goal.id, job.launch.attempt);
+            let dir = job.dir(&shared.home);
             refuse(&dir, &Trail::of(&job.goal, &shared.supervisor), &sender, problem).await;
             Ok(())
         }
@@ -164,21 +174,11 @@ impl<'a> Conversation<'a> {
         sender: &'a EventSender,
         control: ExecutorControl,
     ) -> Result<Self, LaunchProblem> {
-        let (name, resolved) = (&job.launch.agent, &job.resolved);
-        let settings = resolved.agents.get(name).ok_or_else(|| LaunchProblem::Other {
-            message: format!("agent `{name}` is no longer in the configuration; add `[agents.{name}]`"),
-        })?;
-        let (goal, trail) = (job.goal.id, Trail::of(&job.goal, &shared.supervisor));
-        let dir = shared.home.attempt(goal, job.launch.attempt);
-        let settings = with_tools(settings, &resolved.tools);
+        let (resolved, settings) = (&job.resolved, job.settings()?);
+        let (trail, dir) = (Trail::of(&job.goal, &shared.supervisor), job.dir(&shared.home));
         let provider = agent(settings.kind).provider(&settings, &resolved.environment);
         let opening = Opening::new(&dir, job, settings, provider);
-        let towline = BTreeMap::from([
-            (GOAL_VARIABLE.to_owned(), goal.to_string()),
-            (QUESTION_VARIABLE.to_owned(), question_file::path(&dir).display().to_string()),
-            (API_VARIABLE.to_owned(), format!("unix:{}", shared.home.engines().display())),
-            (TOKEN_VARIABLE.to_owned(), shared.secret.token(job.launch.id)),
-        ]);
+        let towline = job.variables(shared, &dir);
         let context = opening.context(&resolved.environment, &towline);
         let lifetime = lifetime(*control.lease_ends.borrow());
         let output_before = std::fs::symlink_metadata(dir.join("stdout.log")).map_or(0, |log| log.len());
@@ -187,7 +187,7 @@ impl<'a> Conversation<'a> {
             None => {
                 let left = |error: ProcessError| LaunchProblem::Other { message: error.to_string() };
                 let (swept, refreshed) =
-                    tokio::join!(runs::sweep(&trail), refresh(&shared.home, &job.goal, control.stop.clone()));
+                    tokio::join!(runs::sweep(&trail), job.refresh(shared, control.stop.clone()));
                 swept.map_err(left)?;
                 refreshed?;
                 let time = AttemptTime::started(shared.clock.now());
@@ -238,7 +238,7 @@ impl<'a> Conversation<'a> {
         if let Some((raw, actions)) = self.reading.rest() {
             self.act(actions, Some(raw)).await?;
         }
-        if let Err(text) = give_back(&self.shared.home, &job.goal).await {
+        if let Err(text) = job.give_back(&self.shared.home).await {
             self.sender.send_own(Event::Notice { text }).await?;
         }
         let (last, end, exit) = self.reading.end(record.as_ref());

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
-use towline_check::{CheckError, CheckRun, Environment, missing_program};
+use towline_check::{CheckError, CheckRun, Environment, Judges, missing_program};
 use towline_core::{
     BaselineCheck, BaselineMode, Check, CheckKind, CheckResult, Event, Goal, GoalId, MissingProgram, Reuse,
 };
@@ -128,6 +128,8 @@ async fn check(
             &shared.home.base_verification(job.goal.id),
         )?,
         priority: Priority::Low,
+        // They cost money, and there is no work to judge.
+        judges: Judges::LeftOut,
     };
     Ok(towline_check::run(run, stopped(stop), |_| ()).await?.checks)
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use towline_core::GoalId;
 use towline_workspace::aside_of;
 
-use crate::home::{BASE, Home};
+use crate::home::{BASE, Home, JUDGE};
 use crate::removal::size_of;
 use crate::sweep::named_entries;
 
@@ -21,8 +21,8 @@ pub fn checkouts_size(home: &Home) -> (usize, u64) {
     (goals.len(), found.iter().map(|(_, path)| size_of(path)).sum())
 }
 
-/// The checkout of a goal, the place of an earlier one while it is replaced, and the checkout of the base.
-pub(crate) fn of_goal(home: &Home, goal: GoalId) -> [PathBuf; 5] {
+/// The checkout of a goal, the place of an earlier one while it is replaced, the checkout of the base, and that of a judge.
+pub(crate) fn of_goal(home: &Home, goal: GoalId) -> [PathBuf; 7] {
     let checkout = home.verification(goal);
     [
         home.base_verification(goal),
@@ -30,6 +30,8 @@ pub(crate) fn of_goal(home: &Home, goal: GoalId) -> [PathBuf; 5] {
         checkout,
         home.checks_home(goal),
         home.base_home(goal),
+        home.judges_place(goal),
+        home.judges_home(goal),
     ]
 }
 
@@ -37,7 +39,7 @@ pub(crate) fn of_goal(home: &Home, goal: GoalId) -> [PathBuf; 5] {
 pub(crate) fn all(home: &Home) -> Vec<(GoalId, PathBuf)> {
     let named = named_entries::<String>(&home.verifications()).into_iter();
     let goal = |name: &str| {
-        let goal = [".warm", BASE].iter().find_map(|place| name.strip_suffix(place));
+        let goal = [".warm", BASE, JUDGE].iter().find_map(|place| name.strip_suffix(place));
         goal.unwrap_or(name).parse::<GoalId>().ok()
     };
     named.filter_map(|(name, path)| Some((goal(&name)?, path))).collect()
@@ -66,9 +68,11 @@ mod tests {
             fs::write(place.join("target/out"), "0123456789").expect("written");
         }
         home.make(&home.verifications().join("else.warm")).expect("made");
-        assert_eq!(checkouts_size(&home), (2, 40));
+        assert_eq!(checkouts_size(&home), (2, 60));
         remove(&home, one).expect("removed");
-        assert_eq!(checkouts_size(&home), (1, 10));
-        assert_eq!(all(&home), [(other, home.verification(other))]);
+        assert_eq!(checkouts_size(&home), (1, 20));
+        let mut left = all(&home);
+        left.sort();
+        assert_eq!(left, [(other, home.verification(other)), (other, home.judges_place(other))]);
     }
 }

@@ -1,16 +1,18 @@
 //! Makes the candidate of an attempt's work and has the checks run on it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{mpsc, watch};
-use towline_check::{CheckError, CheckRun, Interrupted, Progress};
+use towline_check::{CheckError, CheckRun, Interrupted, Judges, Progress};
 use towline_core::{AttemptNo, BaselineCheck, Event, Goal, Reuse, Seq, Verdict, Work, WorkspaceBinding};
 use towline_process::Priority;
 use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository};
 
 use crate::confinement::Homes;
 use crate::engine::Shared;
+use crate::executors::ExecutorControl;
 use crate::home::Home;
+use crate::judge::{AgentJudge, JudgeMeans};
 use crate::news::{EventSender, StopLevel};
 use crate::place::workspace_of;
 use crate::prepare::{stoppable, stopped, stopped_for_a_while, try_stoppable};
@@ -39,16 +41,14 @@ pub(crate) struct ChecksJob {
     pub(crate) reuse: Reuse,
     /// The last event of the goal.
     pub(crate) last_seq: Seq,
+    /// What the goal's judges may use.
+    pub(crate) means: JudgeMeans,
 }
 
 /// Runs the checks and reports the verdict, that they could not be run, or that they were stopped.
-pub(crate) async fn run(
-    shared: Arc<Shared>,
-    job: ChecksJob,
-    sender: EventSender,
-    stop: watch::Receiver<StopLevel>,
-) {
-    let ChecksJob { goal, resolved, workspace, attempt, summary, base, reuse, last_seq } = job;
+pub(crate) async fn run(shared: Arc<Shared>, job: ChecksJob, sender: EventSender, control: ExecutorControl) {
+    let ChecksJob { goal, resolved, workspace, attempt, summary, base, reuse, last_seq, means } = job;
+    let ExecutorControl { stop, lease_ends, deliveries: _ } = control;
     let trail = Trail::of(&goal, &shared.supervisor);
     let judged = async {
         let workspace = workspace.ok_or(CheckError::NoWorkspace)?;
@@ -63,6 +63,18 @@ pub(crate) async fn run(
             // A driver that is gone needs no report.
             let _ = sender.send_own(Event::Notice { text: warning.clone() }).await;
         }
+        let asked = AgentJudge {
+            shared: &shared,
+            goal: &goal,
+            resolved: &resolved,
+            repository: &repository,
+            candidate: &candidate,
+            attempt,
+            sender: &sender,
+            stop: stop.clone(),
+            lease_ends,
+            means: Mutex::new(means),
+        };
         let run = CheckRun {
             goal: &goal,
             candidate: &candidate,
@@ -80,6 +92,7 @@ pub(crate) async fn run(
                 &shared.home.verification(goal.id),
             )?,
             priority: Priority::Normal,
+            judges: Judges::Asked(&asked),
         };
         judge(&shared, run, interrupted.as_ref(), &sender, stop).await
     };

@@ -74,10 +74,13 @@ pub(crate) enum Homes {
     Checks,
     /// One for each checkout of the base.
     Base,
+    /// One for each conversation with a judge.
+    Judge,
 }
 
 /// What an agent needs besides its workspace.
 pub(crate) struct AgentNeeds {
+    pub(crate) homes: Homes,
     pub(crate) directory: PathBuf,
     pub(crate) environment: BTreeMap<String, String>,
     /// Its program and that of its servers, with their arguments.
@@ -100,6 +103,7 @@ impl AgentNeeds {
         let directory = PathBuf::from(directory);
         let servers = settings.mcp.values().map(|server| server.command.clone());
         Self {
+            homes: Homes::Agents,
             programs: servers.chain([argv.to_vec()]).collect(),
             own: agent(settings.kind).own_files(settings, environment),
             read: settings.dirs.iter().map(|dir| directory.join(dir)).collect(),
@@ -122,12 +126,14 @@ impl Confiner<'_> {
     pub(crate) async fn agent(&self, needs: AgentNeeds) -> Result<Option<Confined>, String> {
         let settings = &self.resolved.sandbox;
         let Some(machine) = self.machine()? else { return Ok(None) };
-        let AgentNeeds { directory, environment, programs, own, read, write, signals } = needs;
+        let AgentNeeds { homes, directory, environment, programs, own, read, write, signals } = needs;
         let search_path = environment.get("PATH").cloned().unwrap_or_default();
-        let mut room = self.room(Homes::Agents, directory, environment, settings.network)?;
+        let mut room = self.room(homes, directory, environment, settings.network)?;
         room.own.extend(own.iter().map(|own| own.directory.clone()));
         room.own.push(self.home.sessions());
-        room.read.push(self.home.engines());
+        if matches!(homes, Homes::Agents) {
+            room.read.push(self.home.engines());
+        }
         // What the agent can write may be a symlink to what it cannot read.
         let is_its_own = |path: &PathBuf| room.write.iter().any(|own| path.starts_with(own));
         let programs = programs.iter().flat_map(|words| files_of(words, &search_path));
@@ -183,7 +189,7 @@ impl Confiner<'_> {
             checks_network: settings.checks_network,
             own: match homes {
                 Homes::Agents => None,
-                Homes::Checks | Homes::Base => Some(checks),
+                Homes::Checks | Homes::Base | Homes::Judge => Some(checks),
             },
         }))
     }
@@ -264,6 +270,7 @@ impl Confiner<'_> {
             Homes::Agents => self.home.agents_home(self.goal.place()),
             Homes::Checks => self.home.checks_home(goal),
             Homes::Base => self.home.base_home(goal),
+            Homes::Judge => self.home.judges_home(goal),
         }
     }
 }
@@ -282,7 +289,16 @@ const LENT: &str = "lent.json";
 
 /// Gives the user what the agents of a goal have refreshed of what signs them in.
 pub(crate) async fn give_back(home: &Home, goal: &Goal) -> Result<(), String> {
-    let record = home.agents_home(goal.place()).join(LENT);
+    give_back_of(home, &home.agents_home(goal.place())).await
+}
+
+/// The same for a judge of the goal.
+pub(crate) async fn give_back_of_judge(home: &Home, goal: &Goal) -> Result<(), String> {
+    give_back_of(home, &home.judges_home(goal.id)).await
+}
+
+async fn give_back_of(home: &Home, place: &Path) -> Result<(), String> {
+    let record = place.join(LENT);
     if !record.exists() {
         return Ok(());
     }

@@ -221,6 +221,7 @@ impl Driver {
         self.record_claim(requests).await?;
         self.end_unexpected().await?;
         self.clear_left_baseline().await;
+        self.close_left_judges().await?;
         if self.state.phase.holds_slot() {
             self.slot = Some(self.shared.slots.take());
         }

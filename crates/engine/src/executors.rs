@@ -92,7 +92,7 @@ impl Executors for Real {
             Job::Prepare(job) => prepare::run(shared, *job, sender, control.stop).boxed(),
             Job::Attempt(job) => attempt::run(shared, *job, sender, control).boxed(),
             Job::Baseline(job) => baseline::run(shared, *job, sender, control.stop).boxed(),
-            Job::Check(job) => checks::run(shared, *job, sender, control.stop).boxed(),
+            Job::Check(job) => checks::run(shared, *job, sender, control).boxed(),
             Job::Publish(ended) => {
                 let (goal, state) = *ended;
                 publish::run(shared.home.clone(), goal, state, sender, control.stop).boxed()

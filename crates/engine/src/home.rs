@@ -27,6 +27,9 @@ const TRUSTED: &str = "trusted";
 /// The suffix of a checkout of the base.
 pub(crate) const BASE: &str = ".base";
 
+/// The suffix of what belongs to a judge.
+pub(crate) const JUDGE: &str = ".judge";
+
 /// The state directory: `TOWLINE_HOME`, or `towline` below the user's state directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
@@ -195,6 +198,11 @@ impl Home {
         self.homes().join(format!("{goal}{BASE}"))
     }
 
+    /// The one of a goal's judges.
+    pub(crate) fn judges_home(&self, goal: GoalId) -> PathBuf {
+        self.homes().join(format!("{goal}{JUDGE}"))
+    }
+
     /// What setup left in the user's caches before any agent of the goal.
     pub(crate) fn filled_caches(&self, goal: GoalId) -> PathBuf {
         self.homes().join(format!("{goal}.caches"))
@@ -241,6 +249,11 @@ impl Home {
     /// Where the commit that a goal starts from is checked out to be checked.
     pub(crate) fn base_verification(&self, goal: GoalId) -> PathBuf {
         self.verifications().join(format!("{goal}{BASE}"))
+    }
+
+    /// Where a goal's judges work: a directory that holds nothing but a checkout of the candidate.
+    pub(crate) fn judges_place(&self, goal: GoalId) -> PathBuf {
+        self.verifications().join(format!("{goal}{JUDGE}"))
     }
 
     /// The token of the operator.

@@ -26,9 +26,11 @@ pub(crate) fn interrupted(events: &[Envelope], checks: &[Check]) -> Option<Inter
         "setup" => &[],
         number => checks.get(..number.parse::<usize>().ok()?.checked_sub(1)?)?,
     };
+    // Judges are asked after all other checks.
+    let before = before.iter().filter(|check| !check.kind.is_judge());
     let mut finished = newest_first.filter(|envelope| !matches!(envelope.event, Event::CheckStarted { .. }));
-    let mut results = Vec::with_capacity(before.len());
-    for check in before.iter().rev() {
+    let mut results = Vec::new();
+    for check in before.rev() {
         match &finished.next()?.event {
             Event::CheckFinished { result } if result.name == check.name => results.push(result.clone()),
             _ => return None,

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use towline_agent::AgentSettings;
-use towline_check::{CheckError, CheckRun, Progress};
+use towline_check::{CheckError, CheckRun, Judges, Progress};
 use towline_core::{Commit, Event, Goal, GoalId, Reuse, Sandbox, Verdict};
 use towline_process::Priority;
 use towline_sandbox::Signals;
@@ -119,7 +119,7 @@ impl LeaseGuard {
             Ok(environment) => environment,
             Err(error) => return Ok(Err(error)),
         };
-        let nothing = BTreeMap::new();
+        let (nothing, recorded) = (BTreeMap::new(), self.record.state.last_verdict());
         // Another base may have fewer tests.
         let is_same_base = *what.base == self.record.goal.workspace.base;
         let base = is_same_base.then(|| self.record.state.baseline.checks()).unwrap_or_default();
@@ -136,6 +136,7 @@ impl LeaseGuard {
             supervisor: &self.shared.supervisor_of(goal.id),
             environment: &environment,
             priority: Priority::Normal,
+            judges: Judges::Recorded(recorded.map_or(&[], |verdict| &verdict.checks)),
         };
         let watch = &self.shared.watch;
         let stop_or_gone = async {

@@ -28,6 +28,7 @@ mod handle;
 mod held;
 mod home;
 mod interrupted;
+mod judge;
 mod lease_guard;
 mod lending;
 mod live;

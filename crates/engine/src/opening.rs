@@ -52,12 +52,11 @@ impl Opening {
         settings: AgentSettings,
         provider: Option<String>,
     ) -> Self {
-        let workspace = job.workspace.as_ref().map(|workspace| workspace.path.clone());
         Self {
             pricing: Some(pricing(&settings, job.unknown_price)),
             settings,
             launch: job.launch.clone(),
-            directory: workspace.unwrap_or_default(),
+            directory: job.directory(),
             cost_before: job.used_before.cost,
             used_before: Some(job.used_before),
             provider,

@@ -88,19 +88,17 @@ impl Replay {
         if record.is_none() && over == Over::NotYet {
             return Err(ReplayError::NotOver { attempt });
         }
-        let opening = Opening::read(&dir);
-        let opening =
-            opening.map_err(|source| ReplayError::Unreadable { attempt, dir: dir.clone(), source })?;
+        Self::of(dir.clone(), record).map_err(|source| ReplayError::Unreadable { attempt, dir, source })
+    }
+
+    /// Of what an agent left in this directory.
+    pub(crate) fn of(dir: PathBuf, record: Option<ExitRecord>) -> io::Result<Self> {
+        let opening = Opening::read(&dir)?;
         let nothing = BTreeMap::new();
         let context = opening.context(&nothing, &nothing);
         let protocol = opening.protocol(&context, &Sent::read(&dir));
-        Ok(Self {
-            reading: Reading::new(&dir, protocol),
-            record,
-            ready: VecDeque::new(),
-            stage: Stage::Start,
-            dir,
-        })
+        let reading = Reading::new(&dir, protocol);
+        Ok(Self { reading, record, ready: VecDeque::new(), stage: Stage::Start, dir })
     }
 
     /// Reads on until there is something to report.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::{AddAssign, Sub};
 
 use jiff::Timestamp;
-use towline_core::{AccountStatus, Attempt, Envelope, GoalState, MicroUsd, Usage};
+use towline_core::{AccountStatus, AgentName, Attempt, Envelope, GoalState, Judging, MicroUsd, Usage};
 
 /// The time that one row is about, in seconds: the days of every time zone are made of quarters of an hour.
 const QUARTER: i64 = 15 * 60;
@@ -153,18 +153,52 @@ pub(crate) fn quarter(at: Timestamp) -> Timestamp {
     Timestamp::from_second(second - second.rem_euclid(QUARTER)).unwrap_or(at)
 }
 
-/// Attempts that have used something else than the state before knew, or have ended without a word about it: an append can end one
-/// attempt and begin the next. Without a state before, only the newest can have.
+/// Who used something: an attempt, or a judge of its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Spender<'a> {
+    /// The attempt's number; that of a judge below zero. No attempt has such a number, so the rows of the two never meet.
+    pub(crate) number: i64,
+    pub(crate) agent: &'a AgentName,
+    /// The account of a judge. That of an attempt is the one that its goal names.
+    pub(crate) account: Option<&'a str>,
+    pub(crate) model: Option<&'a str>,
+    pub(crate) amounts: Amounts,
+}
+
+impl<'a> Spender<'a> {
+    fn attempt(attempt: &'a Attempt) -> Self {
+        Self {
+            number: i64::from(attempt.n.get()),
+            agent: &attempt.agent,
+            account: None,
+            model: attempt.model.as_deref(),
+            amounts: Amounts::of(attempt),
+        }
+    }
+
+    fn judge(judge: &'a Judging) -> Self {
+        let used = if judge.may_have_used() { judge.usage } else { Usage::nothing() };
+        Self {
+            number: -i64::from(judge.n),
+            agent: &judge.agent,
+            account: Some(&judge.account),
+            model: judge.model.as_deref(),
+            amounts: used.into(),
+        }
+    }
+}
+
+/// Attempts and judges that have used something else than the state before knew, or have ended without a word about it: an append can
+/// end one attempt and begin the next. Without a state before, only the newest attempt and judge can have.
 pub(crate) fn changed_usage<'a>(
     state: &'a GoalState,
     before: Option<&'a GoalState>,
-) -> impl Iterator<Item = &'a Attempt> {
+) -> impl Iterator<Item = Spender<'a>> {
     let newest = state.last_attempt().map(|attempt| attempt.n);
     let is_changed = move |attempt: &Attempt| match before.map(|before| before.attempt(attempt.n)) {
         Some(Some(known)) => {
-            let compared =
-                |attempt: &Attempt| (Amounts::of(attempt), attempt.model.clone(), attempt.ended_at.is_some());
-            compared(known) != compared(attempt)
+            (Spender::attempt(known), known.ended_at.is_some())
+                != (Spender::attempt(attempt), attempt.ended_at.is_some())
         }
         Some(None) => true,
         None => Some(attempt.n) == newest,
@@ -172,7 +206,22 @@ pub(crate) fn changed_usage<'a>(
     // One that took no prompt has used nothing.
     let is_silent = |attempt: &Attempt| attempt.ended_at.is_some() && attempt.turns > 0;
     let counts = move |attempt: &Attempt| !attempt.usage.is_empty() || is_silent(attempt);
-    state.attempts.iter().filter(move |attempt| counts(attempt) && is_changed(attempt))
+    let attempts = state.attempts.iter().filter(move |attempt| counts(attempt) && is_changed(attempt));
+    attempts.map(Spender::attempt).chain(changed_judges(state, before))
+}
+
+fn changed_judges<'a>(
+    state: &'a GoalState,
+    before: Option<&'a GoalState>,
+) -> impl Iterator<Item = Spender<'a>> {
+    let newest = state.judges.last().map(|judge| judge.n);
+    let known = move |n| before?.judges.iter().find(|judge| judge.n == n);
+    let is_changed = move |judge: &Judging| match known(judge.n) {
+        Some(known) => Spender::judge(known) != Spender::judge(judge) || known.end != judge.end,
+        None => before.is_some() || Some(judge.n) == newest,
+    };
+    let judges = state.judges.iter().filter(move |judge| judge.may_have_used() && is_changed(judge));
+    judges.map(Spender::judge)
 }
 
 /// What an event reports about the account of its attempt.

@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use towline_core::{
-    Account, AgentName, AttemptNo, Envelope, Generation, Goal, GoalId, GoalState, Lane, MicroUsd, PoolGoal,
-    PoolSeq, Seq,
+    Account, AgentName, Envelope, Generation, Goal, GoalId, GoalState, Lane, MicroUsd, PoolGoal, PoolSeq, Seq,
 };
 
 use crate::ledger::{Amounts, SpendBy, Spending, SpentByProject};
@@ -44,7 +43,8 @@ struct Pool {
     /// The last event's place among those of all goals.
     place: PoolSeq,
     accounts: BTreeMap<String, Account>,
-    ledger: BTreeMap<(GoalId, AttemptNo, Timestamp), LedgerRow>,
+    /// By goal, attempt (a judge below zero) and time.
+    ledger: BTreeMap<(GoalId, i64, Timestamp), LedgerRow>,
     notices: BTreeMap<NoticeId, (PendingNotice, Timestamp)>,
     last_notice: u64,
     replies: BTreeMap<String, StoredReply>,

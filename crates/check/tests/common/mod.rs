@@ -9,7 +9,7 @@ use std::future::{Future, pending};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use towline_check::{CheckError, CheckRun, Environment, Interrupted, Progress};
+use towline_check::{CheckError, CheckRun, Environment, Interrupted, Judge, Judges, Progress};
 use towline_core::{
     BaselineCheck, BaselineMode, Budget, Check, CheckKind, CheckResult, Goal, Origin, Reuse, Verdict,
     WorkspaceMode, WorkspaceSpec,
@@ -32,6 +32,10 @@ pub(crate) struct Bench {
     pub(crate) priority: Priority,
     pub(crate) interrupted: Option<Interrupted>,
     pub(crate) base: Vec<BaselineCheck>,
+    /// Asked about the work; none of the goal's judges is without it.
+    pub(crate) judge: Option<Box<dyn Judge>>,
+    /// What judges found before, who are then not asked.
+    pub(crate) recorded: Option<Vec<CheckResult>>,
     repository: Repository,
     workspace: Workspace,
 }
@@ -77,6 +81,8 @@ impl Bench {
             priority: Priority::Normal,
             interrupted: None,
             base: Vec::new(),
+            judge: None,
+            recorded: None,
             repository,
             workspace,
         }
@@ -164,6 +170,7 @@ impl Bench {
             environment: &self.given(),
             setup_changes: &self.setup_changes,
             priority: self.priority,
+            judges: self.judges(),
         };
         let Some(interrupted) = &self.interrupted else {
             return towline_check::run(run, stop, on_progress).await;
@@ -174,6 +181,14 @@ impl Bench {
             Ok(Some(verdict)) => Ok(verdict),
             Err(CheckError::Stopped) => Err(CheckError::Stopped),
             _ => towline_check::run(run, stop, on_progress).await,
+        }
+    }
+
+    fn judges(&self) -> Judges<'_> {
+        match (&self.recorded, &self.judge) {
+            (Some(recorded), _) => Judges::Recorded(recorded),
+            (None, Some(judge)) => Judges::Asked(judge.as_ref()),
+            (None, None) => Judges::LeftOut,
         }
     }
 

@@ -72,6 +72,7 @@ impl Stepper<'_> {
                 self.after_stop(work, &stopping.why);
             }
             (Runs::Checks { .. }, Event::CheckStarted { .. } | Event::CheckFinished { .. }) => {}
+            (Runs::Checks { attempt, .. }, Event::JudgeStarted { .. }) => self.begin_judging(attempt, event),
             (Runs::Checks { attempt, .. }, Event::VerdictReached { verdict }) => match &stopping.why {
                 StopWhy::Budget { axis } => {
                     self.settle_stop(work);
@@ -157,7 +158,11 @@ impl Stepper<'_> {
             }
             StopWhy::SharedBudget => match work {
                 Runs::Agent(attempt) => self.after_shared_budget(attempt),
-                Runs::Setup { .. } | Runs::Checks { .. } => self.state.phase = Phase::Queued,
+                Runs::Setup { .. } => self.state.phase = Phase::Queued,
+                Runs::Checks { .. } => {
+                    self.check_when_resumed();
+                    self.state.phase = Phase::Queued;
+                }
             },
             StopWhy::Auth { message } => self.after_refused_login(message),
             StopWhy::Budget { axis } => match work {

@@ -9,7 +9,7 @@ use towline_core::{End, Event, Exit, LaunchProblem, Sandbox, Work};
 use towline_process::{Priority, spawn};
 
 use super::AttemptJob;
-use crate::confinement::{AgentNeeds, Confined};
+use crate::confinement::{AgentNeeds, Confined, Homes};
 use crate::engine::Shared;
 use crate::news::EventSender;
 use crate::opening::Opening;
@@ -53,8 +53,10 @@ pub(super) async fn start(
     let Starting { job, opening, context, dir, lifetime } = starting;
     let (goal, settings) = (job.goal.id, &opening.settings);
     shared.home.make(dir).map_err(|error| other(format!("cannot make {}: {error}", dir.display())))?;
-    question_file::make_place(dir)
-        .map_err(|error| other(format!("cannot write to {}: {error}", dir.display())))?;
+    if job.judge.is_none() {
+        question_file::make_place(dir)
+            .map_err(|error| other(format!("cannot write to {}: {error}", dir.display())))?;
+    }
     if let Some(problem) = agent(settings.kind).refuses(settings, context) {
         return Err(problem);
     }
@@ -97,7 +99,10 @@ async fn confine(
     let repository = repository_of(&shared.home, &job.goal).map_err(|error| other(error.to_string()))?;
     let mut needs = AgentNeeds::of(&opening.settings, &opening.directory, &plan.argv, &plan.env);
     needs.read.push(PathBuf::from(&opening.prompt_file));
-    needs.write.push(question_file::place(dir));
+    match job.judge {
+        Some(_) => needs.homes = Homes::Judge,
+        None => needs.write.push(question_file::place(dir)),
+    }
     shared.confiner(&job.goal, &job.resolved, Some(&repository)).agent(needs).await.map_err(other)
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use towline_agent::UnknownPrice;
 use towline_core::{
-    Axis, Closed, DeliveryState, Effect, Event, Generation, Launch, LaunchProblem, Phase, Reuse, SessionPlan,
-    StopWhy, Stopping, Usage,
+    Axis, Closed, DeliveryState, Effect, End, Event, Generation, Judging, Launch, LaunchProblem, Phase,
+    Reuse, SessionPlan, StopWhy, Stopping, Usage,
 };
 use towline_mask::Mask;
 
@@ -14,6 +14,7 @@ use super::Driver;
 use crate::engine::TRACES;
 use crate::error::EngineError;
 use crate::executors::{ExecutorControl, Job};
+use crate::judge::{self, JudgeMeans, Left};
 use crate::news::{EventSender, StopLevel};
 use crate::reads::apart;
 use crate::resolver::{ProjectRead, Resolved};
@@ -75,6 +76,7 @@ impl Driver {
                 base: self.state.baseline.checks().to_vec(),
                 reuse: Reuse::after(self.state.verdicts()),
                 last_seq: self.seq,
+                means: JudgeMeans::of(&self.goal, &self.state),
             })),
         };
         self.start(job);
@@ -262,6 +264,25 @@ impl Driver {
                 None => UnknownPrice::Ignore,
             },
             launch,
+            judge: None,
         }
+    }
+
+    /// Records what judges used that a killed engine was listening to, from their logs. Nothing of them is left.
+    pub(super) async fn close_left_judges(&mut self) -> Result<(), EngineError> {
+        let running: Vec<Judging> = self.state.running_judges().cloned().collect();
+        for judging in running {
+            let run_dir = judge::logs_of(&self.shared, &self.goal, &judging);
+            let left = tokio::task::spawn_blocking(move || judge::left_by(run_dir)).await;
+            let used = left.ok().flatten().map(|Left { model, used }| {
+                // The logs may have been removed in part; what was recorded stays spent.
+                let used = if used.tokens() < judging.usage.tokens() { judging.usage } else { used };
+                Event::JudgeUsed { n: judging.n, model, used }
+            });
+            let ended = Event::JudgeEnded { n: judging.n, end: End::Lost };
+            let news = used.into_iter().chain([ended]).map(|event| self.own(event)).collect();
+            self.take_in(news).await?;
+        }
+        Ok(())
     }
 }

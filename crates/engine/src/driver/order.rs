@@ -96,7 +96,10 @@ impl Driver {
     /// Stops an agent, so that it continues when there is money again.
     async fn stop_spending(&mut self, purse: Purse) -> Result<(), EngineError> {
         let is_stopping = matches!(self.state.phase, Phase::Stopping(_));
-        if let attempt @ Some(_) = self.state.phase.living_attempt().filter(|_| !is_stopping) {
+        let attempt = self.state.phase.living_attempt();
+        let judges = matches!(self.state.phase, Phase::Checking { .. })
+            && self.state.running_judges().next().is_some();
+        if !is_stopping && (attempt.is_some() || judges) {
             let stamp = Stamp { generation: self.lease.generation, attempt };
             self.take_in(vec![own(stamp, Event::SharedBudgetSpent { purse })]).await?;
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use towline_core::{
     Account, AccountStatus, AgentEvent, AgentName, Attempt, AttemptNo, End, Envelope, Event, Exit, Goal,
-    GoalState, Limit, LimitStatus, MicroUsd, PoolSeq, Seq, Tokens, Usage, Work,
+    GoalState, Judging, Limit, LimitStatus, MicroUsd, PoolSeq, Seq, Tokens, Usage, Work,
 };
 
 use super::Place;
@@ -110,6 +110,50 @@ pub async fn what_an_attempt_used_is_counted_once(place: &dyn Place) {
     spend(&*store, &goal, &lease, Seq(7), same).await;
     let expected = BTreeMap::from([("scripted".to_owned(), (Some(38), Some(90), 6))]);
     assert_eq!(sums(&*store, 0, SpendBy::Account).await, expected);
+}
+
+/// Beside the attempts of the same goal, and by the judge's own agent, account and model.
+pub async fn what_a_judge_used_is_counted_once(place: &dyn Place) {
+    let store = place.open().await;
+    let (goal, lease) = claimed(&*store, 1).await;
+    let judge = |usage, end| Judging {
+        n: 1,
+        attempt: AttemptNo::FIRST,
+        check: "review".into(),
+        agent: AgentName::new("critic"),
+        account: "other".into(),
+        model: Some("large".into()),
+        directory: "2-review".into(),
+        started_at: at(1),
+        ended_at: None,
+        end,
+        usage,
+    };
+    let worked = Attempt { usage: estimate(10, 40), ..attempt(goal.id, 1, 1, Some(2)) };
+    let steps = [
+        (judge(estimate(3, 7), None), 1),
+        (judge(estimate(5, 9), None), 2),
+        (judge(estimate(5, 9), Some(End::Completed)), 3_600),
+        (judge(Usage { cost: MicroUsd(8), ..estimate(6, 0) }, Some(End::Completed)), 3_601),
+    ];
+    for (step, (judge, second)) in (1..).zip(steps) {
+        let judges = vec![judge];
+        let state = GoalState { attempts: vec![worked.clone()], judges, ..GoalState::new(&goal) };
+        let events = vec![Envelope { at: at(second), ..notice("used", 1) }];
+        let step = Append { state, at: at(second), ..append(&goal, lease.generation, Seq(step), events) };
+        store.append(step).await.expect("it fits");
+    }
+    let store = place.open().await;
+    let of = |entries: [(&str, (i64, Option<i64>, i64)); 2]| -> Sums {
+        let entries =
+            entries.map(|(key, (input, cost, estimate))| (key.to_owned(), (Some(input), cost, estimate)));
+        entries.into()
+    };
+    let (worked, judged) = ((10, None, 40), (6, Some(8), 0));
+    assert_eq!(sums(&*store, 0, SpendBy::Agent).await, of([("scripted", worked), ("critic", judged)]));
+    assert_eq!(sums(&*store, 0, SpendBy::Account).await, of([("scripted", worked), ("other", judged)]));
+    let spent = store.spent(None).await.expect("sums");
+    assert_eq!(spent.of(&goal.workspace.repository), MicroUsd(48));
 }
 
 /// A correction counts when it is made, and the sum is right whichever way the clock goes.

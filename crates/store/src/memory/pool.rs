@@ -30,11 +30,8 @@ impl Pool {
             }
         }
         let GoalRecord { goal, state, .. } = &stored.record;
-        let account_of = |attempt: &Attempt| {
-            goal.accounts.get(&attempt.agent).cloned().unwrap_or_else(|| attempt.agent.to_string())
-        };
         for AccountReport { attempt, status, at } in account_reports(&events, state) {
-            let (name, agent) = (account_of(attempt), attempt.agent.clone());
+            let (name, agent) = (goal.account_of(&attempt.agent).to_owned(), attempt.agent.clone());
             // An attempt that began before a limit was known shows nothing about it.
             let is_new = |known: &Account| {
                 known.status != status
@@ -44,19 +41,19 @@ impl Pool {
                 self.accounts.insert(name.clone(), Account { name, agent, status, updated_at: at });
             }
         }
-        for attempt in changed_usage(state, Some(&before)) {
-            let key = (goal.id, attempt.n, quarter(at));
-            let rows = self
-                .ledger
-                .range((goal.id, attempt.n, Timestamp::MIN)..=(goal.id, attempt.n, Timestamp::MAX));
+        for spender in changed_usage(state, Some(&before)) {
+            let number = spender.number;
+            let key = (goal.id, number, quarter(at));
+            let of_spender = (goal.id, number, Timestamp::MIN)..=(goal.id, number, Timestamp::MAX);
+            let rows = self.ledger.range(of_spender.clone());
             let mut others = Amounts::default();
             rows.filter(|(other, _)| **other != key).for_each(|(_, row)| others += row.amounts);
-            let (project, account) = (goal.workspace.repository.clone(), account_of(attempt));
-            let (agent, model) = (attempt.agent.to_string(), attempt.model.clone().unwrap_or_default());
-            let amounts = Amounts::of(attempt) - others;
-            let earlier = (goal.id, attempt.n, Timestamp::MIN)..=(goal.id, attempt.n, Timestamp::MAX);
+            let account = spender.account.unwrap_or_else(|| goal.account_of(spender.agent)).to_owned();
+            let project = goal.workspace.repository.clone();
+            let (agent, model) = (spender.agent.to_string(), spender.model.unwrap_or_default().to_owned());
+            let amounts = spender.amounts - others;
             self.ledger
-                .range_mut(earlier)
+                .range_mut(of_spender)
                 .for_each(|(_, row)| row.amounts = known_later(row.amounts, amounts));
             self.ledger.insert(key, LedgerRow { project, account, agent, model, amounts });
         }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row, params, params_from_iter};
-use towline_core::{Account, AccountStatus, AgentName, Attempt, AttemptNo, Envelope, GoalState, MicroUsd};
+use towline_core::{Account, AccountStatus, AgentName, AttemptNo, Envelope, GoalState, MicroUsd};
 
 use super::failure::{Failure, readable};
 use super::reads::text;
 use super::text::{from_json, time_from_text, time_to_text, to_json};
 use crate::ledger::{
-    AccountReport, Amounts, COSTS_COUNTED, COSTS_LOOKED_AT, SpendBy, Spending, SpentByProject,
+    AccountReport, Amounts, COSTS_COUNTED, COSTS_LOOKED_AT, SpendBy, Spender, Spending, SpentByProject,
     account_reports, changed_usage, median, quarter,
 };
 
@@ -92,7 +92,7 @@ impl AccountRow {
     }
 }
 
-/// Brings the rows of attempts in line with what they used, which `before` may have known already.
+/// Brings the rows of attempts and judges in line with what they used, which `before` may have known already.
 pub(super) fn follow(
     connection: &Connection,
     goal: &str,
@@ -100,16 +100,15 @@ pub(super) fn follow(
     before: Option<&GoalState>,
     at: &str,
 ) -> Result<(), Failure> {
-    changed_usage(state, before).try_for_each(|attempt| write_usage(connection, goal, attempt, at))
+    changed_usage(state, before).try_for_each(|spender| write_usage(connection, goal, spender, at))
 }
 
-/// What earlier quarters of an hour have is left alone, so that their rows and this one add up to what the attempt used.
-fn write_usage(connection: &Connection, goal: &str, attempt: &Attempt, at: &str) -> Result<(), Failure> {
-    let n = attempt.n.get();
+/// What earlier quarters of an hour have is left alone, so that their rows and this one add up to what was used.
+fn write_usage(connection: &Connection, goal: &str, spender: Spender<'_>, at: &str) -> Result<(), Failure> {
+    let n = spender.number;
     let sql = format!("SELECT {} FROM ledger WHERE goal = ?1 AND attempt = ?2 AND quarter <> ?3", sums());
     let others = connection.prepare_cached(&sql)?.query_row(params![goal, n, at], |row| amounts(row, 0))?;
-    let Amounts { input, output, cache_read, cache_write, cost, estimate, .. } =
-        Amounts::of(attempt) - others;
+    let Amounts { input, output, cache_read, cache_write, cost, estimate, .. } = spender.amounts - others;
     connection.prepare_cached(KNOWN_LATER)?.execute(params![
         goal,
         n,
@@ -122,13 +121,28 @@ fn write_usage(connection: &Connection, goal: &str, attempt: &Attempt, at: &str)
     connection
         .prepare_cached(
             "INSERT INTO ledger
-             SELECT ?1, ?2, ?3, repository, account, agent, ?4, ?5, ?6, ?7, ?8, ?9, ?10
-             FROM attempts JOIN summaries ON summaries.goal = attempts.goal WHERE attempts.goal = ?1 AND n = ?2
+             SELECT ?1, ?2, ?3, repository,
+                 COALESCE(?12, (SELECT account FROM attempts WHERE attempts.goal = ?1 AND n = ?2)),
+                 ?11, ?4, ?5, ?6, ?7, ?8, ?9, ?10
+             FROM summaries WHERE goal = ?1
              ON CONFLICT (goal, attempt, quarter) DO UPDATE SET model = excluded.model, input = excluded.input,
                  output = excluded.output, cache_read = excluded.cache_read, cache_write = excluded.cache_write,
                  cost = excluded.cost, estimate = excluded.estimate",
         )?
-        .execute(params![goal, n, at, attempt.model, input, output, cache_read, cache_write, cost, estimate])?;
+        .execute(params![
+            goal,
+            n,
+            at,
+            spender.model,
+            input,
+            output,
+            cache_read,
+            cache_write,
+            cost,
+            estimate,
+            spender.agent.as_str(),
+            spender.account
+        ])?;
     Ok(())
 }
 

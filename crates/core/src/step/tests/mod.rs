@@ -8,6 +8,7 @@ mod each;
 mod endings;
 mod fencing;
 mod handover;
+mod judging;
 mod life;
 mod news;
 mod pausing;

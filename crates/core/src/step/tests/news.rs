@@ -8,6 +8,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use super::judging::{judge_started, judge_used};
 use crate::fixtures::*;
 use crate::{
     AgentEvent, AgentName, Amount, Ask, Axis, BaselineMode, Budget, BudgetChange, CheckResult, End, Event,
@@ -112,6 +113,9 @@ fn event() -> impl Strategy<Value = Event> {
         1 => timeout().prop_map(timed_out),
         1 => text().prop_map(|name| Event::CheckStarted { name, process: None }),
         1 => check_result().prop_map(|result| Event::CheckFinished { result }),
+        1 => (1_u32..4).prop_map(judge_started),
+        1 => (1_u32..4, 0_u64..4).prop_map(|(n, used)| judge_used(n, used)),
+        1 => (1_u32..4, end()).prop_map(|(n, end)| Event::JudgeEnded { n, end }),
         4 => any_verdict().prop_map(|verdict| Event::VerdictReached { verdict }),
         1 => text().prop_map(|error| Event::ChecksFailed { error }),
         2 => Just(Event::Stopped),

@@ -1,6 +1,7 @@
 //! Every pair of phase and event, in one table.
 
 use super::each::some_of_each;
+use super::judging::{judge_started, judge_used};
 use super::pool::{account_unavailable, agent_unavailable, prerequisites_met, shared_budget_spent};
 use crate::fixtures::*;
 use crate::{
@@ -33,6 +34,9 @@ handed_over         -     -     -     -     -     -     -     -     -     -     
 clock_ran_out       stale stale stale stop  stale stale .     stale stale stale stop  stale stale stale stale stale stale stale
 check_started       stale -     -     -     .     -     -     .     -     -     -     -     stale -     -     -     stale stale
 check_finished      stale -     -     -     .     -     -     .     -     -     -     -     stale -     -     -     stale stale
+judge_started       stale stale stale -     .     stale -     .     -     -     -     -     stale -     -     -     stale stale
+judge_used          .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
+judge_ended         .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
 verdict_reached     stale stale stale -     done  stale -     cancl -     -     -     -     stale -     -     -     stale stale
 checks_failed       stale stale stale -     escal stale -     cancl -     -     -     -     stale -     -     -     stale stale
 stopped             stale -     -     -     -     cancl -     cancl -     -     -     -     stale -     -     -     stale stale
@@ -79,6 +83,9 @@ some_of_each! { events: Event, by Event of |event| event => {
     Event::TimeoutReached { .. } => timed_out(Timeout::Idle);
     Event::CheckStarted { .. } => Event::CheckStarted { name: "tests".into(), process: None };
     Event::CheckFinished { .. } => Event::CheckFinished { result: green("tests") };
+    Event::JudgeStarted { .. } => judge_started(1);
+    Event::JudgeUsed { .. } => judge_used(1, 1);
+    Event::JudgeEnded { .. } => Event::JudgeEnded { n: 1, end: End::Completed };
     Event::VerdictReached { .. } => green_verdict("t1");
     Event::ChecksFailed { .. } => Event::ChecksFailed { error: "no space".into() };
     Event::Stopped => Event::Stopped;

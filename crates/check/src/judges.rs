@@ -1,0 +1,202 @@
+//! Checks by judges: agents that look at the work with a rubric in their hands, when every other check is met. They cost money, and
+//! can only reject.
+//!
+//! Neighbours: the engine starts the agent and reads its answer ([`Judge`]); what it is asked and how its answer is read is in the core.
+//! Only a clear acceptance is one. A judge that fails for reasons that have nothing to do with the work is asked again.
+
+use std::fmt;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use towline_core::{AgentName, Check, CheckKind, CheckResult, Opinion};
+
+use crate::finding::Finding;
+use crate::run_logs::RunLogs;
+use crate::stop::Stop;
+use crate::verdict::{CheckRun, Progress, log_name};
+use crate::{CheckError, evidence};
+
+/// The pauses before a judge is asked again that could not answer.
+const PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(10)];
+
+/// What is reported of a judge whose name is not in the recorded verdict.
+const NEVER_ASKED: &str = "the judge was not asked, because another check had failed; retry the goal";
+
+/// Who asks the judges of a verdict.
+#[derive(Clone, Copy)]
+pub enum Judges<'a> {
+    /// They are asked.
+    Asked(&'a dyn Judge),
+    /// They are not asked again: what these results have counts.
+    Recorded(&'a [CheckResult]),
+    /// They have no part in this verdict.
+    LeftOut,
+}
+
+/// Asks an agent about the candidate of one verdict.
+pub trait Judge: Sync {
+    /// Asks once. When it returns, nothing of the agent is left.
+    fn ask<'a>(&'a self, question: JudgeQuestion<'a>) -> Asking<'a>;
+}
+
+/// The answer of a judge that is being asked.
+pub type Asking<'a> = Pin<Box<dyn Future<Output = Result<JudgeAnswer, CheckError>> + Send + 'a>>;
+
+/// What a judge is asked.
+#[derive(Debug)]
+pub struct JudgeQuestion<'a> {
+    /// The name of the check.
+    pub check: &'a str,
+    pub rubric: &'a str,
+    /// The agent, if the check names one.
+    pub agent: Option<&'a AgentName>,
+    /// The place for its logs, which nobody has used.
+    pub run_dir: PathBuf,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+/// What came of asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JudgeAnswer {
+    Opinion(Opinion),
+    /// None, for a reason that may pass and has nothing to do with the work.
+    NotNow {
+        why: String,
+    },
+    /// None, and asking again would not help.
+    NoOpinion {
+        why: String,
+        /// The judge's own words, if there are any.
+        words: String,
+    },
+}
+
+impl fmt::Debug for Judges<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Asked(_) => "Asked",
+            Self::Recorded(_) => "Recorded",
+            Self::LeftOut => "LeftOut",
+        })
+    }
+}
+
+impl CheckRun<'_> {
+    /// The results of the goal's judges, for work that meets all other checks. The first that does not accept is the last that is asked.
+    pub(crate) async fn ask_judges<F: Future<Output = ()>>(
+        &self,
+        stop: &mut Stop<F>,
+        on_progress: &mut impl FnMut(Progress),
+    ) -> Result<Vec<CheckResult>, CheckError> {
+        let mut results: Vec<CheckResult> = Vec::new();
+        let judges = self.goal.checks.iter().zip(1..).filter(|(check, _)| check.kind.is_judge());
+        for (check, number) in judges {
+            let started = Instant::now();
+            let finding = match self.judges {
+                Judges::LeftOut => continue,
+                Judges::Recorded(recorded) => not_asked_again(check, recorded),
+                Judges::Asked(judge) => {
+                    on_progress(Progress::Started { name: check.name.clone(), process: None });
+                    let logs = RunLogs::new(self.log_dir, log_name(check, number));
+                    found(asked(judge, check, &logs, stop).await?)
+                }
+            };
+            let result = finding.into_result(&check.name, started.elapsed());
+            on_progress(Progress::Finished { result: result.clone() });
+            let is_last = !result.met;
+            results.push(result);
+            if is_last {
+                break;
+            }
+        }
+        Ok(results)
+    }
+
+    /// That judges were not asked again, if so.
+    pub(crate) fn recorded_note(&self) -> Option<String> {
+        let is_recorded = matches!(self.judges, Judges::Recorded(_));
+        let mut names = self.goal.checks.iter().filter(|check| check.kind.is_judge() && is_recorded);
+        let first = names.next()?.name.clone();
+        let names = names.fold(first, |names, check| format!("{names}, {}", check.name));
+        Some(format!("not asked again, because a judge costs money: {names} (the recorded result counts)"))
+    }
+}
+
+/// Asks until there is an answer, as often as it makes sense and there is time.
+async fn asked<F: Future<Output = ()>>(
+    judge: &dyn Judge,
+    check: &Check,
+    logs: &RunLogs,
+    stop: &mut Stop<F>,
+) -> Result<JudgeAnswer, CheckError> {
+    let CheckKind::Judge { rubric, agent } = &check.kind else {
+        return Err(CheckError::BadCheck { check: check.name.clone(), problem: "is not a judge" });
+    };
+    let started = Instant::now();
+    let mut pauses = PAUSES.into_iter();
+    loop {
+        stop.must_not_have_come().await?;
+        let timeout = check.timeout.saturating_sub(started.elapsed());
+        let run_dir = logs.fresh();
+        let question = JudgeQuestion { check: &check.name, rubric, agent: agent.as_ref(), run_dir, timeout };
+        let answer = judge.ask(question).await?;
+        let pause = pauses.next().filter(|pause| started.elapsed() + *pause < check.timeout);
+        let (JudgeAnswer::NotNow { .. }, Some(pause)) = (&answer, pause) else { return Ok(answer) };
+        tokio::select! {
+            () = stop.wait() => return Err(CheckError::Stopped),
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// What an answer means for the work. Nothing but an acceptance is one.
+fn found(answer: JudgeAnswer) -> Finding {
+    match answer {
+        JudgeAnswer::Opinion(Opinion { accepts: true, reasons }) => {
+            Finding::met().with_evidence(words_of_judge(&reasons))
+        }
+        JudgeAnswer::Opinion(Opinion { accepts: false, reasons }) if reasons.is_empty() => {
+            Finding::not_met("the judge rejects the work, and gives no reason")
+        }
+        JudgeAnswer::Opinion(Opinion { accepts: false, reasons }) => {
+            Finding::not_met("the judge rejects the work; its reasons, in its own words, are below")
+                .with_evidence(words_of_judge(&reasons))
+        }
+        JudgeAnswer::NotNow { why } => {
+            let tries = PAUSES.len() + 1;
+            Finding::not_met(format!(
+                "the judge gave no verdict, which says nothing about the work: {why} (asked up to {tries} times)"
+            ))
+        }
+        JudgeAnswer::NoOpinion { why, words } => {
+            Finding::not_met(format!("the judge gave no verdict, which says nothing about the work: {why}"))
+                .with_evidence(evidence::beginning(words.as_bytes()))
+        }
+    }
+}
+
+fn words_of_judge(reasons: &[String]) -> String {
+    evidence::listed(reasons.iter().map(|reason| {
+        let words: Vec<&str> = reason.split_whitespace().collect();
+        format!("- {}", words.join(" "))
+    }))
+}
+
+/// What was found before counts. A judge that was never asked has accepted nothing.
+fn not_asked_again(check: &Check, recorded: &[CheckResult]) -> Finding {
+    match recorded.iter().find(|result| result.name == check.name) {
+        None => Finding::not_met(NEVER_ASKED),
+        Some(result) => {
+            let finding = if result.met {
+                Finding::met()
+            } else {
+                let problem = result.problem.clone();
+                Finding::not_met(problem.unwrap_or_else(|| "the judge rejected the work".to_owned()))
+            };
+            finding.with_evidence(result.evidence.clone())
+        }
+    }
+}

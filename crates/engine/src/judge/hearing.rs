@@ -1,0 +1,192 @@
+//! What a judge reports, added up; and when it has to be stopped.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use towline_core::{AgentEvent, Axis, End, Event, Incoming, Policy, Timeout, Usage};
+use towline_process::ExitRecord;
+
+use super::AgentJudge;
+use crate::news::{Batch, DriverGone, StopLevel, own};
+use crate::replay::Replay;
+
+/// A conversation that is over.
+pub(super) struct Heard {
+    pub(super) end: End,
+    /// Why it was ended, if this engine did that.
+    pub(super) cut: Option<Cut>,
+    /// The agent's last message.
+    pub(super) text: String,
+    pub(super) used: Usage,
+}
+
+/// Why a judge is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    Spent(Axis),
+    /// Its check has a timeout.
+    TimeIsUp,
+    /// The agent has timeouts of its own.
+    Silent(Timeout),
+    Asked,
+    /// The provider refused its credentials, more than once.
+    Refused,
+}
+
+/// What the events of an agent add up to.
+#[derive(Debug, Default)]
+struct Tally {
+    model: Option<String>,
+    used: Usage,
+    text: String,
+    has_asked: bool,
+    refused_in_row: u32,
+}
+
+impl Tally {
+    fn follow(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::SessionStarted(session) => self.model = session.model.clone().or(self.model.take()),
+            AgentEvent::Usage { used, .. } => {
+                self.used.record(*used);
+                if !used.is_empty() {
+                    self.refused_in_row = 0;
+                }
+            }
+            AgentEvent::Retrying { status: Some(401 | 403), .. } => self.refused_in_row += 1,
+            AgentEvent::Asked(_) => self.has_asked = true,
+            AgentEvent::TurnEnded(end) => self.text.clone_from(&end.text),
+            _ => {}
+        }
+    }
+}
+
+/// What a judge used of which no engine heard to the end.
+pub(crate) struct Left {
+    pub(crate) model: Option<String>,
+    pub(crate) used: Usage,
+}
+
+/// Reads it from the logs; nothing where they are gone. Waits for the disk.
+pub(crate) fn left_by(run_dir: PathBuf) -> Option<Left> {
+    let record = ExitRecord::read(&run_dir).ok().flatten();
+    let mut tally = Tally::default();
+    for replayed in Replay::of(run_dir, record).ok()? {
+        if let Event::Agent { event } = &replayed.event {
+            tally.follow(event);
+        }
+    }
+    Some(Left { model: tally.model, used: tally.used })
+}
+
+/// Listens to one judge.
+pub(super) struct Hearing<'a> {
+    judge: &'a AgentJudge<'a>,
+    n: u32,
+    tally: Tally,
+    /// What is recorded of its model and its usage.
+    recorded: (Option<String>, Usage),
+    cut: Option<Cut>,
+    end: Option<End>,
+    stop: watch::Sender<StopLevel>,
+    time_is_up: Instant,
+}
+
+impl<'a> Hearing<'a> {
+    pub(super) fn new(
+        judge: &'a AgentJudge<'a>,
+        n: u32,
+        stop: watch::Sender<StopLevel>,
+        timeout: Duration,
+    ) -> Self {
+        Self {
+            judge,
+            n,
+            tally: Tally::default(),
+            recorded: (None, Usage::default()),
+            cut: None,
+            end: None,
+            stop,
+            time_is_up: Instant::now() + timeout,
+        }
+    }
+
+    /// Takes in everything until the agent is gone.
+    pub(super) async fn listen(mut self, mut incoming: mpsc::Receiver<Batch>) -> Result<Heard, DriverGone> {
+        let mut stop = self.judge.stop.clone();
+        self.pass_on(*stop.borrow_and_update());
+        loop {
+            tokio::select! {
+                batch = incoming.recv() => match batch {
+                    Some(batch) => self.take_in(batch).await?,
+                    None => break,
+                },
+                Ok(()) = stop.changed() => self.pass_on(*stop.borrow_and_update()),
+                () = tokio::time::sleep_until(self.time_is_up), if self.cut.is_none() => {
+                    self.cut_off(Cut::TimeIsUp);
+                }
+            }
+        }
+        // Whoever stops reporting without an end was left alone by the driver.
+        let end = self.end.ok_or(DriverGone)?;
+        Ok(Heard { end, cut: self.cut, text: self.tally.text, used: self.tally.used })
+    }
+
+    async fn take_in(&mut self, batch: Batch) -> Result<(), DriverGone> {
+        for Incoming { event, .. } in batch.incoming {
+            match event {
+                Event::Agent { event } => self.tally.follow(&event),
+                Event::TimeoutReached { timeout } => self.cut_off(Cut::Silent(timeout)),
+                Event::AttemptEnded { end, .. } => self.end = Some(end),
+                _ => {}
+            }
+        }
+        self.record().await?;
+        if let Some(axis) = self.judge.means().spent_with(self.tally.used) {
+            self.cut_off(Cut::Spent(axis));
+        } else if self.tally.has_asked {
+            self.cut_off(Cut::Asked);
+        } else if self.tally.refused_in_row >= Policy::AUTH_FAILURES {
+            self.cut_off(Cut::Refused);
+        }
+        if let Some(recorded) = batch.recorded {
+            // The receiver may be gone by now.
+            let _ = recorded.send(());
+        }
+        Ok(())
+    }
+
+    /// Records what it has used so far, if that is news.
+    async fn record(&mut self) -> Result<(), DriverGone> {
+        let known = (self.tally.model.clone(), self.tally.used);
+        if known == self.recorded {
+            return Ok(());
+        }
+        let (model, used) = known.clone();
+        self.recorded = known;
+        let sender = self.judge.sender;
+        sender.send(vec![own(sender.stamp(), Event::JudgeUsed { n: self.n, model, used })]).await
+    }
+
+    fn cut_off(&mut self, cut: Cut) {
+        if self.cut.is_some() || self.end.is_some() {
+            return;
+        }
+        self.cut = Some(cut);
+        self.pass_on(match cut {
+            Cut::Spent(_) => StopLevel::StopSpending,
+            Cut::TimeIsUp | Cut::Silent(_) | Cut::Asked | Cut::Refused => StopLevel::Stop,
+        });
+    }
+
+    /// Stops the agent at least as urgently as before.
+    fn pass_on(&self, level: StopLevel) {
+        self.stop.send_if_modified(|current| {
+            let is_higher = level > *current;
+            *current = level.max(*current);
+            is_higher
+        });
+    }
+}
