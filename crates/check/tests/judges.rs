@@ -40,7 +40,7 @@ impl Judge for Answers {
 
 fn judge(name: &str, rubric: &str) -> Check {
     let kind = CheckKind::Judge { rubric: rubric.into(), agent: Some(AgentName::new("critic")) };
-    Check { name: name.into(), kind, timeout: PATIENCE }
+    Check::new(name, kind, PATIENCE)
 }
 
 fn accepts(reasons: &[&str]) -> JudgeAnswer {

@@ -60,7 +60,7 @@ mod tests {
     use crate::schema::{Schema, SetBy};
 
     /// Keys that change what a goal does and what may be spent, and give nobody more than a goal without them has.
-    const NOT_NEEDED: [&str; 59] = [
+    const NOT_NEEDED: [&str; 61] = [
         "budget.turns",
         "budget.attempts",
         "budget.wall",
@@ -83,6 +83,8 @@ mod tests {
         "checks.files",
         "checks.floor",
         "checks.probe",
+        "checks.judge",
+        "checks.agent",
         "protect.paths",
         "workspace.base",
         "workspace.setup",
