@@ -201,8 +201,8 @@ fn a_judge_that_cannot_work_is_refused_before_anything_is_created() {
     let tests = "[[checks]]\nname = \"tests\"\nrun = \"true\"\n";
     refused(judge, "can only reject");
     refused(&format!("{tests}{judge}agent = \"crytic\"\n"), "crytic");
-    let shell = "[agents.shell]\nkind = \"command\"\ncommand = [\"sh\"]\n";
-    refused(&format!("{tests}{judge}agent = \"shell\"\n{shell}"), "cannot be a judge");
+    desk.agent_settings("[agents.shell]\nkind = \"command\"\ncommand = [\"sh\"]");
+    refused(&format!("{tests}{judge}agent = \"shell\"\n"), "cannot be a judge");
 }
 
 #[test]
