@@ -12,6 +12,10 @@ pub(crate) const STDERR_QUOTE: usize = 500;
 /// The longest string of a tool's input in an event: an edit may contain a whole file.
 const INPUT_TEXT: usize = 4 * 1024;
 
+/// How many characters of a field are shown of its beginning, and of its end, to a person who is to permit a call.
+const FIELD_HEAD: usize = 12 * 1024;
+const FIELD_TAIL: usize = 4 * 1024;
+
 /// The longest text of a question, in characters.
 const SHOWN: usize = 16 * 1024;
 
@@ -95,6 +99,31 @@ pub(crate) fn todos(input: &Value) -> Option<AgentEvent> {
 pub(crate) fn clipped(mut input: Value) -> Value {
     clip(&mut input);
     input
+}
+
+/// A field of a tool's input and its value, for a person who is to permit the call. Of a long value, both ends are shown.
+pub(crate) fn field(name: &str, value: &Value) -> String {
+    let value = match value {
+        Value::String(text) => both_ends(text),
+        Value::Object(_) | Value::Array(_) => both_ends(&format!("{value:#}")),
+        plain => plain.to_string(),
+    };
+    format!("{}: {}", one_line(name), indented(&value))
+}
+
+/// The text with all lines but the first indented.
+pub(crate) fn indented(text: &str) -> String {
+    text.replace('\n', "\n  ")
+}
+
+fn both_ends(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= FIELD_HEAD + FIELD_TAIL {
+        return text.to_owned();
+    }
+    let end = text.char_indices().nth(count - FIELD_TAIL).map_or("", |(start, _)| &text[start..]);
+    let left = count - FIELD_HEAD - FIELD_TAIL;
+    format!("{}\n… {left} characters left out …\n{end}", head(text, FIELD_HEAD))
 }
 
 fn clip(input: &mut Value) {

@@ -61,7 +61,7 @@ pub use ids::{
 };
 pub use judging::{Exhibit, Judging, Opinion};
 pub use phase::{EscalationReason, FailureReason, PauseReason, Phase, StopWhy, Stopping};
-pub use plain_text::{harmless, misleads, plain_line, without_escapes};
+pub use plain_text::{harmless, misleads, misleads_after, plain_line, without_escapes};
 pub use policy::Policy;
 pub use price::{ListedPrice, Price, PriceList};
 pub use price_table::AS_OF as PRICES_AS_OF;

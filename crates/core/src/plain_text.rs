@@ -5,6 +5,7 @@
 //! spaces and line ends. What a program draws a second time is there twice.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
@@ -24,22 +25,56 @@ enum Move {
     Back,
 }
 
+/// What changes the order of text, or is there and cannot be seen. The page has the same list, in `web/src/lib/text.ts`.
+const UNSEEN: [RangeInclusive<char>; 19] = [
+    '\u{ad}'..='\u{ad}',
+    '\u{34f}'..='\u{34f}',
+    '\u{61c}'..='\u{61c}',
+    '\u{115f}'..='\u{1160}',
+    '\u{17b4}'..='\u{17b5}',
+    '\u{180b}'..='\u{180f}',
+    '\u{200b}'..='\u{200f}',
+    '\u{2028}'..='\u{202e}',
+    '\u{2060}'..='\u{206f}',
+    '\u{2800}'..='\u{2800}',
+    '\u{3164}'..='\u{3164}',
+    '\u{fe00}'..='\u{fe0f}',
+    '\u{feff}'..='\u{feff}',
+    '\u{ffa0}'..='\u{ffa0}',
+    '\u{fff9}'..='\u{fffb}',
+    '\u{1bca0}'..='\u{1bca3}',
+    '\u{1d159}'..='\u{1d159}',
+    '\u{1d173}'..='\u{1d17a}',
+    '\u{e0000}'..='\u{e0fff}',
+];
+
 /// Whether a terminal takes the character for an order instead of showing it, or shows nothing at all, so that a line hides
-/// something. The joiners of scripts and emoji are shown by what they join.
+/// something.
 pub fn misleads(c: char) -> bool {
-    let is_order = c.is_control() && c != '\t';
-    let turns =
-        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let is_unseen = matches!(
-        c,
-        '\u{200b}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
-    );
-    is_order || turns || is_unseen
+    (c.is_control() && c != '\t') || (!c.is_ascii() && UNSEEN.iter().any(|range| range.contains(&c)))
+}
+
+/// Like [`misleads`], but not for the joiner and the form of an emoji, which are shown by what they join.
+pub fn misleads_after(before: Option<char>, c: char) -> bool {
+    let joins = matches!(c, '\u{200d}' | '\u{fe0f}');
+    misleads(c) && !(joins && before.is_some_and(is_pictorial))
+}
+
+/// Whether the character is an emoji, or the end of one.
+fn is_pictorial(c: char) -> bool {
+    matches!(c, '\u{fe0f}' | '\u{2190}'..='\u{27ff}' | '\u{2900}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
 }
 
 /// The text with a sign in the place of each character that [`misleads`], line ends included.
 pub fn harmless(text: &str) -> String {
-    text.chars().map(|c| if misleads(c) { '\u{fffd}' } else { c }).collect()
+    let mut before = None;
+    text.chars()
+        .map(|c| {
+            let shown = if misleads_after(before, c) { '\u{fffd}' } else { c };
+            before = Some(shown);
+            shown
+        })
+        .collect()
 }
 
 /// The text as a person would read it, where it holds control sequences of a terminal.
@@ -143,14 +178,24 @@ fn skip_string(rest: &mut Rest<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{harmless, plain_line, without_escapes};
+    use super::{harmless, misleads, plain_line, without_escapes};
 
     #[test]
     fn no_character_moves_the_cursor_turns_the_line_or_hides() {
         assert_eq!(
             harmless("a\u{1b}[2J\r\n\t\u{9b}\u{202e}\u{2066}\u{200b}\u{2028}\u{e0041}\u{200d}ä"),
-            "a\u{fffd}[2J\u{fffd}\u{fffd}\t\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{200d}ä"
+            "a\u{fffd}[2J\u{fffd}\u{fffd}\t\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}ä"
         );
+    }
+
+    #[test]
+    fn no_character_that_cannot_be_seen_is_left_and_emoji_stay_whole() {
+        let unseen = "\u{ad}\u{34f}\u{115f}\u{17b4}\u{180b}\u{200c}\u{2800}\u{3164}\u{fe0f}\u{ffa0}\u{1bca0}\u{1d159}\u{1d17a}\u{e0100}\u{e01ef}";
+        assert_eq!(unseen.chars().find(|c| !misleads(*c)), None);
+        for emoji in ["👩\u{200d}🚀", "⚠\u{fe0f}", "❤\u{fe0f}\u{200d}🔥"] {
+            assert_eq!(harmless(emoji), emoji);
+        }
+        assert_eq!(harmless("👩\u{200d}\u{200d}🚀1\u{fe0f}"), "👩\u{200d}\u{fffd}🚀1\u{fffd}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::sync::{Arc, LazyLock};
 
 use towline_api::KnownSecrets;
-use towline_core::{GoalId, misleads};
+use towline_core::{GoalId, misleads_after};
 use towline_mask::Mask;
 
 /// Our own colours: the only orders to a terminal that leave here.
@@ -44,7 +44,7 @@ pub fn clean(text: &str) -> String {
         let colour = COLOURS.into_iter().find(|colour| rest.starts_with(colour));
         match colour {
             Some(colour) => cleaned.push_str(colour),
-            None if misleads(c) && c != '\n' => cleaned.push('\u{fffd}'),
+            None if misleads_after(cleaned.chars().next_back(), c) && c != '\n' => cleaned.push('\u{fffd}'),
             None => cleaned.push(c),
         }
         rest = &rest[colour.map_or(c.len_utf8(), str::len)..];
@@ -84,9 +84,9 @@ mod tests {
 
     #[test]
     fn characters_that_give_orders_do_not_reach_the_terminal() {
-        let hostile = "a\u{1b}[2Jb\rc\u{7}\td\u{9b}e\u{202e}f\u{2066}g\nh\u{200b}\u{e0041}i\u{200d}";
+        let hostile = "a\u{1b}[2Jb\rc\u{7}\td\u{9b}e\u{202e}f\u{2066}g\nh\u{200b}\u{e0041}i👩\u{200d}🚀";
         let shown = "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\td\u{fffd}e\u{fffd}f\u{fffd}g";
-        let unseen = "h\u{fffd}\u{fffd}i\u{200d}";
+        let unseen = "h\u{fffd}\u{fffd}i👩\u{200d}🚀";
         assert_eq!(printable(hostile), format!("{shown} {unseen}"));
         assert_eq!(clean(hostile), format!("{shown}\n{unseen}"));
     }

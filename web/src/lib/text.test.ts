@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { clean, cut, cutStart, exact, exactLine, isWebAddress, oneLine, pieces } from './text';
+import { clean, cut, cutStart, exact, exactLine, exactPath, isWebAddress, oneLine, pieces, UNSEEN } from './text';
 
 describe('text of agents', () => {
   it('loses colours, titles and links of terminals', () => {
@@ -26,6 +27,33 @@ describe('text of agents', () => {
     expect(clean('\u202egnp.exe\u202c')).toBe('⟨U+202E⟩gnp.exe⟨U+202C⟩');
     expect(clean('a\u2066b\u200bc\ufeff\u{e0041}')).toBe('a⟨U+2066⟩b⟨U+200B⟩c⟨U+FEFF⟩⟨U+E0041⟩');
     expect(clean('👩‍🚀 naïve العربية')).toBe('👩‍🚀 naïve العربية');
+  });
+
+  it('shows every character that cannot be seen, and leaves emoji whole', () => {
+    const some = [
+      0xad, 0x34f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x180b, 0x180f, 0x200c, 0x200d, 0x2800, 0x3164, 0xfe00, 0xfe0f, 0xffa0, 0x1bca0, 0x1bca3,
+      0x1d159, 0x1d173, 0x1d17a, 0xe0100, 0xe01ef,
+    ];
+    for (const code of some) {
+      const name = `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
+      expect([exact, clean, exactPath].map((show) => show(`a${String.fromCodePoint(code)}b`)), name).toEqual(Array(3).fill(`a${name}b`));
+    }
+    for (const emoji of ['👩‍🚀', '⚠️', '1️⃣', '👨🏽‍👩🏽‍👧', '❤️‍🔥']) expect(exact(`a${emoji}b`)).toBe(`a${emoji}b`);
+    expect(exact('👩\u200d\u200d🚀1\ufe0f')).toBe('👩⟨U+200D⟩⟨U+200D⟩🚀1⟨U+FE0F⟩');
+  });
+
+  it('is as visible as in a terminal', () => {
+    const source = readFileSync(new URL('../../../crates/core/src/plain_text.rs', import.meta.url), 'utf8');
+    const [, list = ''] = /const UNSEEN: [^=]*= \[([^;]*)\];/.exec(source) ?? [];
+    const ranges = [...list.matchAll(/'\\u\{([0-9a-f]+)\}'\.\.='\\u\{([0-9a-f]+)\}'/g)].map((found) => [Number.parseInt(found[1] ?? '', 16), Number.parseInt(found[2] ?? '', 16)]);
+    expect(ranges).toEqual(UNSEEN);
+  });
+
+  it('in a file name hides no newline, tab or blank', () => {
+    expect(exactPath('src/my file.rs')).toBe('src/my file.rs');
+    expect(exactPath(' a.rs ')).toBe('⟨U+0020⟩a.rs⟨U+0020⟩');
+    expect(exactPath('a\nb\tc  d\u00a0e\r\nf')).toBe('a⟨U+000A⟩b⟨U+0009⟩c ⟨U+0020⟩d⟨U+00A0⟩e⟨U+000D⟩⟨U+000A⟩f');
+    expect(exactPath(' ')).toBe('⟨U+0020⟩');
   });
 
   it('has no piles of marks and no half characters', () => {

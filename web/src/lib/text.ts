@@ -8,9 +8,24 @@ const ESCAPES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|$
 /** Control characters but tab and newline. */
 const CONTROLS = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
 
-/** What changes the order of text, or is there and cannot be seen. */
-const INVISIBLE =
-  /[\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}]/gu;
+/**
+ * What changes the order of text, or is there and cannot be seen. The terminal has the same list, in `crates/core/src/plain_text.rs`.
+ */
+export const UNSEEN: readonly (readonly [first: number, last: number])[] = [
+  [0xad, 0xad], [0x34f, 0x34f], [0x61c, 0x61c], [0x115f, 0x1160], [0x17b4, 0x17b5], [0x180b, 0x180f], [0x200b, 0x200f], [0x2028, 0x202e],
+  [0x2060, 0x206f], [0x2800, 0x2800], [0x3164, 0x3164], [0xfe00, 0xfe0f], [0xfeff, 0xfeff], [0xffa0, 0xffa0], [0xfff9, 0xfffb],
+  [0x1bca0, 0x1bca3], [0x1d159, 0x1d159], [0x1d173, 0x1d17a], [0xe0000, 0xe0fff],
+];
+
+const unseen = UNSEEN.map(([first, last]) => `\\u{${first.toString(16)}}-\\u{${last.toString(16)}}`).join('');
+
+/** Emoji are made of several characters: a picture and its form, pictures with a joiner between them, a digit in a box. */
+const EMOJI = '\\p{Extended_Pictographic}\\ufe0f?[\\u{1f3fb}-\\u{1f3ff}]?(?:\\u200d\\p{Extended_Pictographic}\\ufe0f?[\\u{1f3fb}-\\u{1f3ff}]?)*|[0-9#*]\\ufe0f\\u20e3';
+
+const INVISIBLE = new RegExp(`(${EMOJI})|[${unseen}]`, 'gu');
+
+/** One character that cannot be seen, many times. */
+export const UNSEEN_RUN = `([${unseen}\\p{Cf}\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f])\\1{7,}`;
 
 /** More combining marks on one character than any language needs. */
 const PILES = /(\p{M}{4})(\p{M}+)/gu;
@@ -22,7 +37,7 @@ export function clean(text: string): string {
     // Programs that redraw a line return to its start; here each version has its own.
     .replace(/\r\n?/g, '\n')
     .replace(CONTROLS, named)
-    .replace(INVISIBLE, named)
+    .replace(INVISIBLE, (found, emoji?: string) => emoji ?? named(found))
     .replace(PILES, '$1')
     .toWellFormed();
 }
@@ -35,7 +50,7 @@ export function exact(text: string): string {
   return text
     .replace(/\r\n/g, '\n')
     .replace(CONTROLS, named)
-    .replace(INVISIBLE, named)
+    .replace(INVISIBLE, (found, emoji?: string) => emoji ?? named(found))
     .replace(PILES, (_, shown: string, rest: string) => shown + Array.from(rest, named).join(''))
     .toWellFormed();
 }
@@ -45,9 +60,18 @@ export function oneLine(text: string): string {
   return clean(text.slice(0, 2_000)).replace(/\s+/g, ' ').trim();
 }
 
-/** A path or a command on one line. No path is longer than 4,096 bytes. */
+/** A command on one line. */
 export function exactLine(text: string): string {
   return exact(text.slice(0, 4_100)).replace(/\s+/g, ' ').trim();
+}
+
+/** A path. Blanks that could not be told from others are shown by their code. No path is longer than 4,096 bytes. */
+export function exactPath(path: string): string {
+  return path
+    .slice(0, 4_100)
+    .split(/(^\s+|\s+$|[^\S ]|(?<=\s)\s)/)
+    .map((part, place) => (place % 2 === 1 ? Array.from(part, named).join('') : exact(part)))
+    .join('');
 }
 
 function named(character: string): string {

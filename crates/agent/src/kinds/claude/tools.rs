@@ -63,12 +63,28 @@ const SUBJECTS: [&str; 11] = [
     "name",
 ];
 
-/// All that a person must know about a call before they permit it.
+/// What a command is called with that changes nothing about what it does.
+const NOTES: [&str; 2] = ["description", "timeout"];
+
+/// All that a person must know about a call before they permit it: for a command, whatever else it is called with comes before it; for
+/// other tools, every field follows the subject.
 pub(super) fn what_is_wanted(name: &str, input: &Value) -> String {
     if name.starts_with("mcp__") {
         return format!("{} {input}", subject(name, input));
     }
-    subject(name, input).trim().to_owned()
+    let shown = subject(name, input);
+    let shown = shown.trim();
+    let Some(fields) = input.as_object() else { return shown.to_owned() };
+    if let Some(command) = fields.get("command").and_then(Value::as_str) {
+        let others =
+            fields.iter().filter(|(field, _)| *field != "command" && !NOTES.contains(&field.as_str()));
+        let others = others.map(|(field, value)| text::field(field, value) + "\n");
+        return others.chain([command.trim().to_owned()]).collect();
+    }
+    let chosen = SUBJECTS.iter().find(|field| fields.get(**field).is_some_and(Value::is_string));
+    let others = fields.iter().filter(|(field, _)| chosen != Some(&field.as_str()));
+    let others = others.map(|(field, value)| format!("\n{}", text::field(field, value)));
+    [text::indented(shown)].into_iter().chain(others).collect()
 }
 
 /// The subject of a call.
@@ -107,6 +123,43 @@ mod tests {
         assert_eq!(what_is_wanted("mcp__docs__find", &json!({"q": 1})), r#"docs: find {"q":1}"#);
         let endless = "x".repeat(10_000);
         assert_eq!(what_is_wanted("Bash", &json!({ "command": endless })), endless);
+    }
+
+    #[test]
+    fn a_permission_request_shows_every_field_of_the_input() {
+        let cases = [
+            ("Read", json!({"file_path": "/w/a.rs"}), "/w/a.rs"),
+            ("Write", json!({"file_path": "/w/a.rs", "content": "one\ntwo"}), "/w/a.rs\ncontent: one\n  two"),
+            (
+                "NotebookEdit",
+                json!({"notebook_path": "n.ipynb", "new_source": "x = 1", "edit_mode": "insert"}),
+                "n.ipynb\nedit_mode: insert\nnew_source: x = 1",
+            ),
+            (
+                "Task",
+                json!({"description": "look", "prompt": "rm all", "subagent_type": "general"}),
+                "look\nprompt: rm all\nsubagent_type: general",
+            ),
+            (
+                "Bash",
+                json!({"command": "make", "description": "harmless", "dangerouslyDisableSandbox": true}),
+                "dangerouslyDisableSandbox: true\nmake",
+            ),
+        ];
+        for (name, input, wanted) in cases {
+            assert_eq!(what_is_wanted(name, &input), wanted, "{name}");
+        }
+        // What an agent writes is indented, so that no value looks like a field.
+        let forged = json!({"file_path": "a\ncontent: ok", "content": "b\nmode: c"});
+        assert_eq!(what_is_wanted("Write", &forged), "a\n  content: ok\ncontent: b\n  mode: c");
+    }
+
+    #[test]
+    fn a_long_field_shows_both_ends() {
+        let content = format!("begin{}end", "x".repeat(100_000));
+        let shown = what_is_wanted("Write", &json!({"file_path": "a", "content": content}));
+        assert!(shown.len() < 20_000 && shown.contains("begin") && shown.ends_with("end"), "{}", shown.len());
+        assert!(shown.contains("characters left out"));
     }
 
     #[test]
