@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseDiff } from './diff';
+import { bytes } from './format';
 
 const CHANGED = `diff --git a/lib/a.py b/lib/a.py
 index 1..2 100644
@@ -74,9 +75,57 @@ new file mode 120000
 \\ No newline at end of file
 `;
     const files = parseDiff(text('a'));
-    expect(files).toMatchObject([{ path: 'f', change: 'changed', added: 1, removed: 1 }]);
+    expect(files).toMatchObject([{ path: 'f', change: 'changed', added: 1, removed: 1, facts: ['file → symlink', 'symlink to a'] }]);
     expect(files[0]?.hunks.flatMap((hunk) => hunk.lines).map((line) => line.text)).toEqual(['x', 'a', 'No newline at end of file']);
     expect(parseDiff(text('b'))[0]?.digest).not.toBe(files[0]?.digest);
+  });
+
+  it('names another mode, a symlink with its target, and the sizes of a binary file', () => {
+    const files = parseDiff(`diff --git a/run b/run
+old mode 100644
+new mode 100755
+diff --git a/new b/new
+new file mode 100755
+diff --git a/l b/l
+index 1..2 120000
+--- a/l
++++ b/l
+@@ -1 +1 @@
+-old
+\\ No newline at end of file
++/etc/passwd\u202e
+\\ No newline at end of file
+diff --git a/pic.png b/pic.png
+index 1..2 100644
+Binary files a/pic.png and b/pic.png differ
+Binary sizes 1500 20
+diff --git a/new.png b/new.png
+new file mode 100644
+index 0..2
+Binary files /dev/null and b/new.png differ
+Binary sizes - 20
+diff --git a/sub b/sub
+index 1..2 160000
+--- a/sub
++++ b/sub
+@@ -1 +1 @@
+-Subproject commit 1
++Subproject commit 2
+`);
+    expect(files.map((file) => [file.path, ...file.facts])).toEqual([
+      ['run', 'mode 100644 → 100755'],
+      ['new', 'executable'],
+      ['l', 'symlink to /etc/passwd⟨U+202E⟩'],
+      ['pic.png', `${bytes(1500)} → ${bytes(20)}`],
+      ['new.png', bytes(20)],
+      ['sub', 'submodule'],
+    ]);
+  });
+
+  it('of a binary file has a digest that changes with the file', () => {
+    const [one, same, other] = ['1..2', '1..2', '1..3'].map((blobs) => parseDiff(`diff --git a/p b/p\nindex ${blobs} 100644\nBinary files a/p and b/p differ\n`)[0]?.digest);
+    expect(same).toBe(one);
+    expect(other).not.toBe(one);
   });
 
   it('takes lines that look like headers for what they are', () => {

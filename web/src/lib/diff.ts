@@ -1,5 +1,8 @@
 /** Reads the diff that the server gives, in git's format. */
 
+import { bytes } from './format';
+import { exactPath } from './text';
+
 export type LineKind = 'context' | 'added' | 'removed' | 'note';
 
 export interface DiffLine {
@@ -21,6 +24,8 @@ export interface DiffFile {
   from: string | undefined;
   change: 'added' | 'deleted' | 'renamed' | 'changed';
   binary: boolean;
+  /** What else is to know about it: another mode, a symlink, the size of a binary file. */
+  facts: string[];
   hunks: Hunk[];
   added: number;
   removed: number;
@@ -54,11 +59,27 @@ function joined(one: DiffFile, other: DiffFile): DiffFile {
     from: one.from ?? other.from,
     change: 'changed',
     binary: one.binary || other.binary,
+    facts: [`${kindOf(one)} → ${kindOf(other)}`, ...one.facts, ...other.facts],
     hunks: [...one.hunks, ...other.hunks],
     added: one.added + other.added,
     removed: one.removed + other.removed,
     digest: digest(`${one.digest} ${other.digest}`),
   };
+}
+
+const SYMLINK = '120000';
+const SUBMODULE = '160000';
+
+/** A file that became a symlink has the mode of one in its two halves. */
+function kindOf(half: DiffFile): string {
+  return half.facts.some((fact) => fact.startsWith('symlink')) ? 'symlink' : half.facts.includes('submodule') ? 'submodule' : 'file';
+}
+
+/** `10 20` bytes before and after, of which one may be missing. */
+function sizes(line: string): string {
+  const [before, after] = line.split(' ').map((size) => (/^\d+$/.test(size) ? bytes(Number(size)) : undefined));
+  if (before === undefined || after === undefined) return before ?? after ?? '';
+  return `${before} → ${after}`;
 }
 
 class Reader {
@@ -68,10 +89,13 @@ class Reader {
   #after = 0;
   #leftBefore = 0;
   #leftAfter = 0;
+  #index = '';
+  #modes: { before?: string; after?: string } = {};
+  #size = '';
 
   constructor(header: string) {
     const path = pathOfHeader(header);
-    this.#file = { path, from: undefined, change: 'changed', binary: false, hunks: [], added: 0, removed: 0, digest: '' };
+    this.#file = { path, from: undefined, change: 'changed', binary: false, facts: [], hunks: [], added: 0, removed: 0, digest: '' };
     this.#text = [header];
   }
 
@@ -80,8 +104,9 @@ class Reader {
   }
 
   line(line: string): void {
-    // The commits of an index line change with every other file; the file's own lines are what counts.
-    if (!line.startsWith('index ')) this.#text.push(line);
+    // A binary file has no lines of its own; its blobs, which the index line names, are what counts. The names of others may grow longer.
+    if (line.startsWith('index ') && !this.isInHunk()) this.#index = line;
+    else this.#text.push(line);
     if (this.isInHunk()) this.#inHunk(line);
     else if (line.startsWith('\\')) this.#add('note', line.slice(2));
     else this.#header(line);
@@ -89,7 +114,26 @@ class Reader {
 
   finish(): DiffFile {
     while (this.#text.at(-1) === '') this.#text.pop();
-    return { ...this.#file, digest: digest(this.#text.join('\n')) };
+    if (this.#file.binary) this.#text.push(this.#index);
+    return { ...this.#file, facts: this.#facts(), digest: digest(this.#text.join('\n')) };
+  }
+
+  #facts(): string[] {
+    const [before, after] = [this.#modes.before, this.#modes.after];
+    const facts: string[] = [];
+    if (before !== undefined && after !== undefined) facts.push(`mode ${before} → ${after}`);
+    else if (after === '100755') facts.push('executable');
+    const mode = after ?? before ?? / (\d{6})$/.exec(this.#index)?.[1];
+    const lines = this.#file.hunks.flatMap((hunk) => hunk.lines);
+    const target = (side: 'before' | 'after'): string | undefined => {
+      const texts = lines.filter((line) => line[side] !== undefined).map((line) => line.text);
+      return texts.length === 0 ? undefined : texts.join('\n');
+    };
+    const to = target('after') ?? target('before');
+    if (mode === SYMLINK) facts.push(to === undefined ? 'symlink' : `symlink to ${exactPath(to)}`);
+    if (mode === SUBMODULE) facts.push('submodule');
+    if (this.#size !== '') facts.push(this.#size);
+    return facts;
   }
 
   #header(line: string): void {
@@ -101,14 +145,21 @@ class Reader {
       this.#leftBefore = Number(hunk[2] ?? 1);
       this.#leftAfter = Number(hunk[4] ?? 1);
       file.hunks.push({ header: (hunk[5] ?? '').trim(), lines: [] });
-    } else if (line.startsWith('new file')) file.change = 'added';
-    else if (line.startsWith('deleted file')) file.change = 'deleted';
+    } else if (line.startsWith('new file mode ')) {
+      file.change = 'added';
+      this.#modes.after = line.slice('new file mode '.length);
+    } else if (line.startsWith('deleted file mode ')) {
+      file.change = 'deleted';
+      this.#modes.before = line.slice('deleted file mode '.length);
+    } else if (line.startsWith('old mode ')) this.#modes.before = line.slice('old mode '.length);
+    else if (line.startsWith('new mode ')) this.#modes.after = line.slice('new mode '.length);
     else if (line.startsWith('rename from ')) {
       file.change = 'renamed';
       file.from = unquote(line.slice('rename from '.length));
     } else if (line.startsWith('rename to ')) file.path = unquote(line.slice('rename to '.length));
     else if (line.startsWith('+++ ') && line !== '+++ /dev/null') file.path = withoutSide(line.slice(4));
     else if (line.startsWith('--- ') && line !== '--- /dev/null' && file.change === 'deleted') file.path = withoutSide(line.slice(4));
+    else if (line.startsWith('Binary sizes ')) this.#size = sizes(line.slice('Binary sizes '.length));
     else if (line.startsWith('Binary files ') || line.startsWith('GIT binary patch')) file.binary = true;
   }
 

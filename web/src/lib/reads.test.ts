@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError } from './client';
-import { readAgain, readEach } from './reads';
+import { readAgain, readEach, readPages } from './reads';
 
 const line = (id: string, updated_at: string, phase = 'running') => ({ id, updated_at, phase });
 const known = (...lines: ReturnType<typeof line>[]) => new Map(lines.map((one) => [one.id, one]));
@@ -29,4 +29,11 @@ describe('reading goals', () => {
     expect([found, gone, left]).toEqual([['a'], ['missing'], ['busy']]);
     expect(failure).toMatchObject({ status: 503 });
   });
+});
+
+it('all pages of a list are read', async () => {
+  const pages: Record<string, { items: number[]; cursor: string | undefined }> = {
+    first: { items: [1, 2], cursor: 'second' }, second: { items: [3], cursor: 'third' }, third: { items: [], cursor: undefined },
+  };
+  expect(await readPages(async (cursor) => pages[cursor ?? 'first'] ?? { items: [], cursor: undefined })).toEqual([1, 2, 3]);
 });

@@ -48,3 +48,15 @@ export async function readEach<T>(ids: readonly string[], read: (id: string) => 
   }));
   return { found, gone, left, failure };
 }
+
+/** All pages of a list. */
+export async function readPages<T>(read: (cursor: string | undefined) => Promise<{ items: readonly T[]; cursor: string | undefined }>): Promise<T[]> {
+  const found: T[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await read(cursor);
+    found.push(...page.items);
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+  return found;
+}

@@ -8,9 +8,13 @@ describe('addresses', () => {
     }
   });
 
-  it('lead to the board when nobody knows them', () => {
-    for (const odd of ['', '#', '#/goal', '#/goal/<script>', '#//evil.example', '#code=x']) {
-      expect(parseRoute(odd)).toEqual({ view: 'board', query: {} });
+  it('without a path lead to the board', () => {
+    for (const none of ['', '#', '#/', '#code=x']) expect(parseRoute(none)).toEqual({ view: 'board', query: {} });
+  });
+
+  it('that name nothing are known as such', () => {
+    for (const odd of ['/goal', '/goal/zz', '/goal/<script>', '//evil.example', '/nonsense']) {
+      expect(parseRoute(`#${odd}`)).toEqual({ view: 'unknown', path: odd, query: {} });
     }
     expect(parseRoute('#/goal/1a/nonsense')).toEqual({ view: 'goal', id: '1a', tab: 'activity', query: {} });
   });

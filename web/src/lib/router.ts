@@ -4,14 +4,16 @@ export type Route =
   | { view: 'board'; query: Query }
   | { view: 'goal'; id: string; tab: GoalTab; query: Query }
   | { view: 'new'; query: Query }
-  | { view: 'cost'; query: Query };
+  | { view: 'cost'; query: Query }
+  /** An address that names nothing. */
+  | { view: 'unknown'; path: string; query: Query };
 
 export type GoalTab = 'activity' | 'review' | 'attempts';
 export type Query = Readonly<Record<string, string>>;
 
 const TABS: readonly string[] = ['review', 'attempts'];
 
-/** The route of a fragment. Those that nobody knows lead to the board. */
+/** The route of a fragment. */
 export function parseRoute(fragment: string): Route {
   const [path = '', search = ''] = split(fragment.replace(/^#/, ''));
   const query: Query = Object.fromEntries(new URLSearchParams(search));
@@ -21,7 +23,9 @@ export function parseRoute(fragment: string): Route {
     return { view: 'goal', id, tab: tab !== undefined && TABS.includes(tab) ? (tab as GoalTab) : 'activity', query };
   }
   if (first === 'new' || first === 'cost') return { view: first, query };
-  return { view: 'board', query };
+  // The code of a sign-in link leaves the address at once.
+  if (first === undefined || path.startsWith('code=')) return { view: 'board', query };
+  return { view: 'unknown', path, query };
 }
 
 export function formatRoute(route: Route): string {
@@ -35,6 +39,8 @@ function pathOf(route: Route): string {
       return '/';
     case 'goal':
       return route.tab === 'activity' ? `/goal/${route.id}` : `/goal/${route.id}/${route.tab}`;
+    case 'unknown':
+      return route.path;
     default:
       return `/${route.view}`;
   }

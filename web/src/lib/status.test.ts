@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PHASES, reasonOf, statusOf, stepsOf } from './status';
+import { ACTIVE, ENDED, PHASES, proofOf, reasonOf, statusOf, STOPPED, stepsOf } from './status';
 
 describe('the status of a goal', () => {
   it('never shows a goal that needs an answer like one that runs, waits or has ended', () => {
@@ -43,4 +43,14 @@ describe('the status of a goal', () => {
     expect(reasonOf({ phase: 'failed', reason: 'budget: attempts' })).toBe('the budget of attempts is spent');
     expect(reasonOf({ phase: 'running' })).toBe('');
   });
+});
+
+it('every phase that the server knows is listed once', () => {
+  expect([...ACTIVE, ...STOPPED, ...ENDED].sort()).toEqual(PHASES.filter((phase) => phase !== 'unreadable').sort());
+});
+
+it('a merge of a goal without checks promises none', () => {
+  expect(proofOf({ proven: false }, { phase: 'unproven' })).toBe('None: this goal has no checks.');
+  expect(proofOf({ proven: false }, { phase: 'done' })).toMatch(/they run before the merge/);
+  expect(proofOf({ proven: true }, { phase: 'done' })).toMatch(/have passed/);
 });

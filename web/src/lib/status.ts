@@ -41,6 +41,12 @@ export const PHASES: readonly string[] = Object.keys(STATUSES);
 /** The phases of goals that have not ended, as a filter. The server refuses filters with a phase that it does not have. */
 export const ACTIVE: readonly string[] = PHASES.filter((phase) => STATUSES[phase]?.group !== 'ended');
 
+/** Phases of goals that have ended and need a person: all of these are read, however many others have ended since. */
+export const STOPPED: readonly string[] = ['failed'];
+
+/** Other goals that have ended: the newest are read, and more on demand. */
+export const ENDED: readonly string[] = ['done', 'unproven', 'cancelled'];
+
 export const GROUPS: readonly { group: Group; title: string }[] = [
   { group: 'needs', title: 'Needs you' },
   { group: 'running', title: 'Running' },
@@ -56,6 +62,12 @@ export function statusOf(goal: { phase: string }): Status {
 /** What the verdicts of a goal are worth, and what confined its programs. */
 export function trustOf(trust: { level: number; sandbox?: string | null }): string {
   return `level ${trust.level}${trust.sandbox ? `, ${oneLine(trust.sandbox)}` : ', no sandbox'}`;
+}
+
+/** What is proven about the files of a planned merge. A goal that ended unproven has no checks. */
+export function proofOf(plan: { proven: boolean }, goal: { phase: string }): string {
+  if (plan.proven) return 'Checks have passed on exactly these files.';
+  return goal.phase === 'unproven' ? 'None: this goal has no checks.' : 'No check has passed on exactly these files; they run before the merge.';
 }
 
 /** What a person can do with a goal. The server has the last word. */

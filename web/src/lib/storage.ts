@@ -36,8 +36,9 @@ export function storeJson(key: string, value: unknown): boolean {
 }
 
 /** Calls back when another tab has changed a value. */
-export function onOtherTab(key: string, changed: (value: string | undefined) => void): void {
-  addEventListener('storage', (event) => {
-    if (event.key === PREFIX + key) changed(event.newValue ?? undefined);
-  });
+export function onOtherTab(key: string, changed: (value: string | undefined, before: string | undefined) => void, signal?: AbortSignal): void {
+  const listen = (event: StorageEvent): void => {
+    if (event.key === PREFIX + key) changed(event.newValue ?? undefined, event.oldValue ?? undefined);
+  };
+  addEventListener('storage', listen, signal === undefined ? {} : { signal });
 }

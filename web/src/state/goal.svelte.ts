@@ -1,11 +1,12 @@
 /** One goal: its report, and the part of its log that is on the screen. */
 
-import { api, messageOf } from '../lib/client';
+import { ApiError, api, messageOf } from '../lib/client';
 import { buildEntries, type Entry } from '../lib/entries';
 import { fields, readEnvelope, text, type Envelope } from '../lib/envelope';
 import { readStream, waitOrWake } from '../lib/feed';
 import { LogRange } from '../lib/range';
 import { Refresh } from '../lib/refresh';
+import { browserTurns, inTurn } from '../lib/turns';
 import type { EventPage, GoalReport } from '../lib/types';
 import { pool } from './pool.svelte';
 
@@ -86,7 +87,7 @@ export class GoalState {
       this.problem = '';
       this.#closeGap();
     } catch (error) {
-      this.problem = messageOf(error);
+      this.problem = error instanceof ApiError && error.status === 404 && this.report === undefined ? `No goal has the id ${this.asked}.` : messageOf(error);
     }
   }
 
@@ -183,7 +184,7 @@ export class GoalState {
 
   /**
    * Reads the message that the agent is writing. The stream of all goals does not carry it, so a goal that is looked at has one of its
-   * own, as long as its agent runs and the tab is visible.
+   * own, as long as its agent runs and the tab is visible. Of all tabs, only the one that was looked at last has such a stream.
    */
   #followLive(): void {
     const isWanted = !document.hidden && (this.report?.phase === 'running' || this.report?.phase === 'blocked');
@@ -193,7 +194,7 @@ export class GoalState {
       this.live = '';
     } else if (this.#live === undefined) {
       this.#live = new AbortController();
-      void this.#readLive(this.#live.signal);
+      void inTurn(browserTurns('towline-live'), (turn) => this.#readLive(turn), this.#live.signal);
     }
   }
 
@@ -207,7 +208,7 @@ export class GoalState {
         // The connection is shown by the stream of all goals.
       }
       this.live = '';
-      await waitOrWake(3_000, signal);
+      if (!signal.aborted) await waitOrWake(3_000, signal);
     }
   }
 }

@@ -2,7 +2,7 @@
 
 import { load, loadJson, onOtherTab, store, storeJson } from '../lib/storage';
 import { baseName, sentence, words } from '../lib/format';
-import { reasonOf } from '../lib/status';
+import { reasonOf, STOPPED } from '../lib/status';
 import { oneLine } from '../lib/text';
 import type { AccountLine, GoalLine, QuestionLine } from '../lib/types';
 import { pool } from './pool.svelte';
@@ -14,7 +14,7 @@ export type InboxItem =
   | { kind: 'problem'; key: string; text: string };
 
 const KEY = 'read';
-const MOST_READ = 500;
+const MOST_READ = 5_000;
 
 class Inbox {
   #read = $state.raw<ReadonlySet<string>>(new Set(loadJson<string[]>(KEY, [])));
@@ -55,7 +55,7 @@ class Inbox {
 }
 
 function needsSeeing(goal: GoalLine): boolean {
-  return goal.phase === 'escalated' || goal.phase === 'failed';
+  return goal.phase === 'escalated' || STOPPED.includes(goal.phase);
 }
 
 /** Another failure of the same goal is another thing to see. */

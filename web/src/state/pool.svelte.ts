@@ -3,15 +3,14 @@
 import { api, messageOf } from '../lib/client';
 import { readEnvelope, text, type Envelope } from '../lib/envelope';
 import { Feed, browserSurroundings, type FeedState } from '../lib/feed';
-import { readAgain, readEach } from '../lib/reads';
+import { readAgain, readEach, readPages } from '../lib/reads';
 import { Refresh } from '../lib/refresh';
-import { ACTIVE } from '../lib/status';
+import { ACTIVE, ENDED, STOPPED } from '../lib/status';
 import { oneLine } from '../lib/text';
 import type { AccountLine, CostReport, GoalLine, GoalReport, ProjectLine, QuestionLine, QueueReport } from '../lib/types';
 
 const PAGE = 200;
 const ENDED_PAGE = 50;
-const ENDED = 'done,unproven,failed,cancelled';
 
 /** Events after which the line of a goal is another one. */
 const CHANGES_GOAL = new Set([
@@ -116,9 +115,9 @@ class Pool {
     return this.queue?.waiting.find((line) => line.id === id)?.hold;
   }
 
-  async moreEnded(): Promise<void> {
+  async moreEnded(limit = ENDED_PAGE): Promise<void> {
     if (this.endedCursor === undefined) return;
-    const page = await api.goals({ phase: ENDED, limit: ENDED_PAGE, cursor: this.endedCursor });
+    const page = await api.goals({ phase: ENDED.join(','), limit, cursor: this.endedCursor });
     this.endedCursor = page.cursor ?? undefined;
     this.#put(page.goals);
   }
@@ -142,21 +141,19 @@ class Pool {
   }
 
   async #readGoals(): Promise<void> {
-    const [ended, active] = await Promise.all([api.goals({ phase: ENDED, limit: ENDED_PAGE }), this.#readActive()]);
+    const [ended, stopped, active] = await Promise.all([
+      api.goals({ phase: ENDED.join(','), limit: ENDED_PAGE }), this.#readPhases(STOPPED), this.#readPhases(ACTIVE),
+    ]);
     this.endedCursor = ended.cursor ?? undefined;
-    this.goals = readAgain(this.goals, [...active, ...ended.goals]);
+    this.goals = readAgain(this.goals, [...active, ...stopped, ...ended.goals]);
   }
 
-  async #readActive(): Promise<GoalLine[]> {
-    const goals: GoalLine[] = [];
-    let cursor: string | undefined;
-    do {
-      const query = { phase: ACTIVE.join(','), limit: PAGE };
+  #readPhases(phases: readonly string[]): Promise<GoalLine[]> {
+    const query = { phase: phases.join(','), limit: PAGE };
+    return readPages(async (cursor) => {
       const page = await api.goals(cursor === undefined ? query : { ...query, cursor });
-      goals.push(...page.goals);
-      cursor = page.cursor ?? undefined;
-    } while (cursor !== undefined);
-    return goals;
+      return { items: page.goals, cursor: page.cursor ?? undefined };
+    });
   }
 
   async #readDirty(): Promise<void> {
@@ -164,7 +161,7 @@ class Pool {
     this.#dirty.clear();
     try {
       // Many are read with one list. Those that have ended are missing in it.
-      const active = ids.length > 8 ? await this.#readActive() : [];
+      const active = ids.length > 8 ? await this.#readPhases(ACTIVE) : [];
       this.#put(active);
       const listed = new Set(active.map((goal) => goal.id));
       const { found, gone, left, failure } = await readEach(ids.filter((id) => !listed.has(id)), async (id) => (await api.goal(id)).report);
