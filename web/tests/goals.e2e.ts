@@ -100,6 +100,12 @@ describe('a goal on the page', () => {
   it('takes comments on lines, keeps them and ticks, and merges after a look', async () => {
     await open(`/goal/${short(goals.works ?? '')}/review`);
     const file = desk.page.getByRole('region', { name: 'work.txt' });
+    // The field for one line moves nothing while a button of the mouse is down.
+    await file.getByRole('button', { name: 'Comment on line 1' }).click();
+    await file.getByLabel('New comment on 1 line').fill('Kept');
+    await file.getByRole('button', { name: 'Comment on line 3' }).click({ modifiers: ['Shift'] });
+    expect(await file.getByLabel('New comment on 3 lines').inputValue()).toBe('Kept');
+    await file.getByRole('button', { name: 'Discard' }).click();
     await file.getByRole('button', { name: 'Comment on line 1' }).hover();
     await desk.page.mouse.down();
     await file.getByRole('button', { name: 'Comment on line 2' }).hover();

@@ -1,6 +1,6 @@
 //! What a goal changed, as text and in numbers. Reads only.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use towline_core::{Commit, harmless};
@@ -13,7 +13,7 @@ use crate::tree::Files;
 use crate::{Protect, Repository, Workspace, WorkspaceError};
 
 /// What git prints of a difference.
-const PATCH: [&str; 2] = ["--patch", "--find-renames"];
+const PATCH: [&str; 3] = ["--patch", "--find-renames", "--full-index"];
 const NUMBERS: [&str; 3] = ["--numstat", "--find-renames", "-z"];
 
 /// How a path changed.
@@ -127,12 +127,35 @@ impl fmt::Display for DiffStat {
 impl Repository {
     /// The patch from one commit to another.
     pub fn diff(&self, from: &Commit, to: &Commit) -> Result<String, WorkspaceError> {
-        Ok(shown(&self.diff_trees(&PATCH, from.as_str(), to.as_str())?))
+        self.with_sizes(&shown(&self.diff_trees(&PATCH, from.as_str(), to.as_str())?))
     }
 
     /// The same as numbers.
     pub fn diff_stat(&self, from: &Commit, to: &Commit) -> Result<DiffStat, WorkspaceError> {
         Ok(parse_numstat(&self.diff_trees(&NUMBERS, from.as_str(), to.as_str())?))
+    }
+
+    /// The patch with the sizes of binary files before and after, of which git says no more than that they differ.
+    fn with_sizes(&self, patch: &str) -> Result<String, WorkspaceError> {
+        let blobs: BTreeSet<&str> = binary_blobs(patch).flat_map(|(_, blobs)| blobs).flatten().collect();
+        if blobs.is_empty() {
+            return Ok(patch.to_owned());
+        }
+        let input: String = blobs.iter().map(|id| format!("{id}\n")).collect();
+        let git = self.git();
+        let sizes = git.command("cat-file").arg("--batch-check=%(objectname) %(objectsize)");
+        let sizes = sizes.input(input.into_bytes()).line()?;
+        let sizes: HashMap<&str, &str> = sizes.lines().filter_map(|line| line.split_once(' ')).collect();
+        let size = |blob: Option<&str>| blob.and_then(|blob| sizes.get(blob).copied()).unwrap_or("-");
+        let mut shown = String::with_capacity(patch.len());
+        let mut from = 0;
+        for (end, [before, after]) in binary_blobs(patch) {
+            shown.push_str(&patch[from..end]);
+            shown.push_str(&format!("Binary sizes {} {}\n", size(before), size(after)));
+            from = end;
+        }
+        shown.push_str(&patch[from..]);
+        Ok(shown)
     }
 
     fn diff_trees(&self, format: &[&str], from: &str, to: &str) -> Result<Vec<u8>, WorkspaceError> {
@@ -146,7 +169,7 @@ impl Repository {
 impl Workspace {
     /// The patch from the base to the working tree as it is now, untracked files too.
     pub fn diff(&self) -> Result<String, WorkspaceError> {
-        Ok(shown(&self.diff_to_now(&PATCH)?))
+        self.repository.with_sizes(&shown(&self.diff_to_now(&PATCH)?))
     }
 
     /// The same as numbers.
@@ -159,6 +182,24 @@ impl Workspace {
         let now = self.whole_tree(&self.snapshot()?)?;
         self.repository.diff_trees(format, self.base().as_str(), &now)
     }
+}
+
+/// Where the header of each binary file of a patch ends, and its blobs before and after. Lines of files begin with a sign, so that none
+/// of them looks like one of git's.
+fn binary_blobs(patch: &str) -> impl Iterator<Item = (usize, [Option<&str>; 2])> {
+    let mut end = 0;
+    let mut blobs = [None; 2];
+    patch.split_inclusive('\n').filter_map(move |line| {
+        end += line.len();
+        if let Some(index) = line.strip_prefix("index ") {
+            let both = index.split_ascii_whitespace().next().and_then(|both| both.split_once(".."));
+            let real = |id: &'_ str| !id.bytes().all(|byte| byte == b'0');
+            blobs = both.map_or([None; 2], |(before, after)| {
+                [before, after].map(|id| Some(id).filter(|id| real(id)))
+            });
+        }
+        line.starts_with("Binary files ").then_some((end, blobs))
+    })
 }
 
 /// Reads `added<tab>removed<tab>path<nul>`; a renamed file has an empty path there and both names after it.

@@ -20,6 +20,7 @@ diff --git a/image b/image
 new file mode 100644
 index 0000000..aed2973
 Binary files /dev/null and b/image differ
+Binary sizes - 3
 diff --git a/new.rs b/new.rs
 new file mode 100644
 index 0000000..814f4a4
