@@ -227,9 +227,9 @@ mod tests {
 
     #[test]
     fn a_message_gives_no_orders_to_the_terminal() {
-        let hostile = "a\u{1b}[2Jb\rc\u{7}\td\u{9b}e\u{202e}f\u{2066}g\nh\u{200b}\u{e0041}i\u{200d}";
+        let hostile = "a\u{1b}[2Jb\rc\u{7}\td\u{9b}e\u{202e}f\u{2066}g\nh\u{200b}\u{e0041}i👩\u{200d}🚀";
         let shown = "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\td\u{fffd}e\u{fffd}f\u{fffd}g";
-        assert_eq!(without_orders(hostile), format!("{shown}\nh\u{fffd}\u{fffd}i\u{200d}"));
+        assert_eq!(without_orders(hostile), format!("{shown}\nh\u{fffd}\u{fffd}i👩\u{200d}🚀"));
         assert_eq!(
             without_orders("there is no goal `\u{1b}[31mx`\n  hint"),
             "there is no goal `\u{fffd}[31mx`\n  hint"

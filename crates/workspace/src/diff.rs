@@ -150,8 +150,7 @@ impl Repository {
         let mut shown = String::with_capacity(patch.len());
         let mut from = 0;
         for (end, [before, after]) in binary_blobs(patch) {
-            shown.push_str(&patch[from..end]);
-            shown.push_str(&format!("Binary sizes {} {}\n", size(before), size(after)));
+            shown.extend([&patch[from..end], "Binary sizes ", size(before), " ", size(after), "\n"]);
             from = end;
         }
         shown.push_str(&patch[from..]);
@@ -191,9 +190,12 @@ fn binary_blobs(patch: &str) -> impl Iterator<Item = (usize, [Option<&str>; 2])>
     let mut blobs = [None; 2];
     patch.split_inclusive('\n').filter_map(move |line| {
         end += line.len();
+        if line.starts_with("diff ") {
+            blobs = [None; 2];
+        }
         if let Some(index) = line.strip_prefix("index ") {
             let both = index.split_ascii_whitespace().next().and_then(|both| both.split_once(".."));
-            let real = |id: &'_ str| !id.bytes().all(|byte| byte == b'0');
+            let real = |id: &str| !id.bytes().all(|byte| byte == b'0');
             blobs = both.map_or([None; 2], |(before, after)| {
                 [before, after].map(|id| Some(id).filter(|id| real(id)))
             });
