@@ -135,7 +135,7 @@ impl Repository {
         Ok(parse_numstat(&self.diff_trees(&NUMBERS, from.as_str(), to.as_str())?))
     }
 
-    /// The patch with the sizes of binary files before and after, of which git says no more than that they differ.
+    /// The patch with the sizes of binary files before and after, of which git prints only that they differ.
     fn with_sizes(&self, patch: &str) -> Result<String, WorkspaceError> {
         let blobs: BTreeSet<&str> = binary_blobs(patch).flat_map(|(_, blobs)| blobs).flatten().collect();
         if blobs.is_empty() {
