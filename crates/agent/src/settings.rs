@@ -104,7 +104,7 @@ pub struct AgentSettings {
 }
 
 impl AgentSettings {
-    /// The settings with which it judges work: it may read, and nothing else. The error says why it cannot be held to that.
+    /// The settings with which it judges work: it may read, and nothing else. The error is why it cannot be held to that.
     pub fn as_judge(&self) -> Result<Self, &'static str> {
         let kind = agent(self.kind);
         let mut settings = Self {

@@ -163,12 +163,12 @@ impl Visit {
     pub async fn end(mut self, code: Option<i32>) -> Result<Phase, Error> {
         let ended = self.held.end_leftovers().await;
         let noted = self.held.note(Event::Left { code }).await;
-        let kept = self.held.end_session().await.map_err(Error::internal);
+        let given_back = self.held.end_session().await.map_err(Error::internal);
         let phase = self.held.record.state.phase.clone();
         self.held.give_back().await;
         self.engine.close().await;
         ended.and(noted)?;
-        kept.map(|()| phase)
+        given_back.map(|()| phase)
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn in_order(mut checks: Vec<Check>) -> Vec<Check> {
     checks
 }
 
-/// Fails if a check is to be hidden and agents would not be kept from it on this machine.
+/// Fails if a check is to be hidden and this machine has nothing that hides it from agents.
 pub(crate) fn must_be_possible(
     context: &Context,
     checks: &[Check],

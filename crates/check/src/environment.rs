@@ -96,7 +96,7 @@ impl Environment {
         own.prepare(confinement.sandbox)
     }
 
-    /// Removes it.
+    /// Removes the home of this checkout.
     pub(crate) fn forget(&self) {
         if let Some(own) = self.confinement.as_ref().and_then(|confinement| confinement.own.as_ref()) {
             // The next checkout begins by removing it.

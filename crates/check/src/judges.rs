@@ -168,11 +168,11 @@ fn found(answer: JudgeAnswer) -> Finding {
         JudgeAnswer::NotNow { why } => {
             let tries = PAUSES.len() + 1;
             Finding::not_met(format!(
-                "the judge gave no verdict, which says nothing about the work: {why} (asked up to {tries} times)"
+                "the judge gave no verdict, which is no judgement of the work: {why} (asked up to {tries} times)"
             ))
         }
         JudgeAnswer::NoOpinion { why, words } => {
-            Finding::not_met(format!("the judge gave no verdict, which says nothing about the work: {why}"))
+            Finding::not_met(format!("the judge gave no verdict, which is no judgement of the work: {why}"))
                 .with_evidence(evidence::beginning(words.as_bytes()))
         }
     }

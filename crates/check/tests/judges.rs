@@ -126,7 +126,7 @@ async fn an_answer_that_is_no_opinion_is_never_an_acceptance_and_is_not_asked_fo
     let verdict = bench("true", &answers).verdict().await;
     let review = of(&verdict, "review");
     assert_eq!((review.met, review.evidence.as_str()), (false, "accept: true"));
-    let expected = "the judge gave no verdict, which says nothing about the work: its last message is empty";
+    let expected = "the judge gave no verdict, which is no judgement of the work: its last message is empty";
     assert_eq!(review.problem.as_deref(), Some(expected));
     assert_eq!(answers.asked().len(), 1);
 }
@@ -147,7 +147,7 @@ async fn a_judge_whose_time_is_up_is_not_asked_again() {
     bench.goal.checks[0].timeout = Duration::from_secs(1);
     let verdict = bench.verdict().await;
     let problem = of(&verdict, "review").problem.clone().unwrap();
-    assert!(problem.contains("says nothing about the work: the model is overloaded"), "{problem}");
+    assert!(problem.contains("is no judgement of the work: the model is overloaded"), "{problem}");
 }
 
 #[tokio::test]

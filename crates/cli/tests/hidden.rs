@@ -114,10 +114,10 @@ fn an_agent_in_a_sandbox_receives_nothing_of_a_hidden_check_but_its_name() {
     let report = ran.json();
     assert_eq!((ran.code, &report["phase"]), (Some(0), &json!("done")), "{ran:?}");
     let [first, second] = [1, 2].map(|attempt| scene.logs(&report, attempt));
-    for (logs, told) in
+    for (logs, expected) in
         [(&first, "- acceptance: hidden"), (&second, "This check is hidden. Result: it failed")]
     {
-        assert!(logs.contains(told) && logs.contains("attempt in "), "{logs}");
+        assert!(logs.contains(expected) && logs.contains("attempt in "), "{logs}");
         assert!(!logs.contains(MARK) && !logs.contains("hidden-tests/check.sh &&"), "{logs}");
     }
     // People see everything. The hidden check runs last.

@@ -210,7 +210,7 @@ fn the_real_claude_code_judges_with_reading_tools_alone() {
     let is_judge = Matcher::any_text_contains("You are the judge of work");
     let fixes = Matcher::any_text_contains("# Checks that failed");
     let bash = |command: &str| Reply::tool("Bash", json!({"command": command, "description": "do it"}));
-    let accept = r#"Fine. {"towline": "judge", "accept": true, "reasons": ["It says why."]}"#;
+    let accept = r#"Fine. {"towline": "judge", "accept": true, "reasons": ["It gives the reason."]}"#;
     let reject = r#"{"towline": "judge", "accept": false, "reasons": ["motto.txt has no reason."]}"#;
     let model = ModelServer::start([
         Rule::when(is_judge.clone().and(Matcher::any_text_contains("+because"))).reply(Reply::text(accept)),

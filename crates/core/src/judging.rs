@@ -120,14 +120,14 @@ impl Exhibit<'_> {
              End your last message with one JSON object, and nothing after it:\n\n\
              {{\"towline\": \"judge\", \"accept\": true, \"reasons\": [\"…\"]}}\n\n\
              `accept` is `true` only if the work satisfies all of the rubric, and otherwise `false`. Each reason is one or two sentences \
-             that name a file and say what is wrong and what would be right; the agent reads them before its next try.\n",
+             that name a file, the fault and what would be right; the agent reads them before its next try.\n",
             goal.prompt.trim_end(),
         )
     }
 }
 
 impl Opinion {
-    /// Reads the answer at the end of a last message. The error says what is wrong with it.
+    /// Reads the answer at the end of a last message. The error is what is wrong with it.
     pub fn read(message: &str) -> Result<Self, String> {
         let message = message.trim_end();
         let message = message.strip_suffix("```").unwrap_or(message).trim_end();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_difference_is_cut_at_a_line_and_the_prompt_says_so() {
+    fn a_long_difference_is_cut_at_a_line_and_the_prompt_mentions_it() {
         let (candidate, diff) = (Commit::new("c0ffee"), "+a line\n".repeat(100_000));
         let exhibit =
             Exhibit { rubric: "r", candidate: &candidate, folder: "candidate", files: "", diff: &diff };

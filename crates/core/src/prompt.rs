@@ -144,8 +144,8 @@ fn about_verdict(goal: &Goal, state: &GoalState, verdict: &Verdict) -> Vec<Strin
             listed(&verdict.restored)
         ));
     }
-    let is_told = |note: &&String| !checks.iter().any(|check| is_hidden_in(check, note));
-    let notes: Vec<String> = verdict.notes.iter().filter(is_told).cloned().collect();
+    let is_shown = |note: &&String| !checks.iter().any(|check| is_hidden_in(check, note));
+    let notes: Vec<String> = verdict.notes.iter().filter(is_shown).cloned().collect();
     if !notes.is_empty() {
         sections.push(format!("# About the checks\n\n{}", listed(&notes)));
     }

@@ -30,7 +30,7 @@ pub fn machine(program: &Path) -> Result<Machine, NoSandbox> {
     machines.entry(program.to_owned()).or_insert_with(|| Machine::look(program)).clone()
 }
 
-/// The sandbox that these settings ask for; none where they do not insist on one. An error says what to do.
+/// The sandbox that these settings ask for; none where they do not insist on one. An error names what to do.
 pub fn demanded(settings: &SandboxSettings, program: &Path) -> Result<Option<Machine>, String> {
     match (settings.mode, machine(program)) {
         (SandboxMode::Off, _) | (SandboxMode::Auto, Err(_)) => Ok(None),
@@ -41,7 +41,7 @@ pub fn demanded(settings: &SandboxSettings, program: &Path) -> Result<Option<Mac
     }
 }
 
-/// Fails if a check is to be hidden and this sandbox, or none, does not hide it. An error says what to do.
+/// Fails if a check is to be hidden and this sandbox, or none, does not hide it. An error names what to do.
 pub fn must_hide(checks: &[Check], machine: Option<&Machine>) -> Result<(), String> {
     let hides = machine.is_some_and(|machine| machine.sandbox() == Sandbox::Bubblewrap);
     match checks.iter().find(|check| check.hidden == Visibility::Hidden) {

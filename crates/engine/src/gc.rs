@@ -196,7 +196,7 @@ struct Directories {
     /// Towline's own repositories of goals.
     histories: Vec<(GoalId, PathBuf)>,
     sessions: Vec<PathBuf>,
-    /// Private homes.
+    /// The homes of what runs in a sandbox.
     homes: Vec<(GoalId, PathBuf)>,
 }
 

@@ -22,7 +22,7 @@ use towline_core::{
 use towline_workspace::{Candidate, Repository};
 
 use self::hearing::{Cut, Heard, Hearing};
-pub(crate) use self::hearing::{Left, left_by};
+pub(crate) use self::hearing::{LeftByJudge, left_by};
 use crate::attempt::{self, AttemptJob, JudgeSeat};
 use crate::confinement::give_back_of_judge;
 use crate::engine::Shared;

@@ -206,7 +206,7 @@ impl LeaseGuard {
     }
 
     /// What starts a session of an agent of the goal for a person: the sandbox that its last attempt had, where its conversations are.
-    /// None if that had none. The error says what to do.
+    /// None if that had none. The error names what to do.
     pub async fn confine_session(
         &self,
         settings: &AgentSettings,

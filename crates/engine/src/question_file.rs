@@ -17,7 +17,7 @@ pub(crate) fn place(dir: &Path) -> PathBuf {
     dir.join("asks")
 }
 
-/// Makes it.
+/// Makes the directory that [`place`] names.
 pub(crate) fn make_place(dir: &Path) -> io::Result<()> {
     towline_files::create_dir_below(dir, Path::new("asks"))
 }

@@ -8,18 +8,18 @@ use crate::private_index::PrivateIndex;
 use crate::{Candidate, Protect, Repository, WorkspaceError};
 
 impl Repository {
-    /// The commit with its changes since `base` taken back, but for files that `kept` covers. None if there are no others. No ref
+    /// The commit with its changes since `base` taken back, but for files that `spared` covers. None if there are no others. No ref
     /// protects what is made here: it is needed for one checkout.
     pub fn reverted(
         &self,
         base: &Commit,
         commit: &Commit,
-        kept: &Protect,
+        spared: &Protect,
     ) -> Result<Option<Candidate>, WorkspaceError> {
         let index = PrivateIndex::empty(&self.plain_git(), &self.git_dir)?;
         index.git.command("read-tree").arg(commit.as_str()).run()?;
         let mut changes = changes_since(&index, base)?;
-        changes.retain(|path, _| !kept.covers(from_bytes(path)));
+        changes.retain(|path, _| !spared.covers(from_bytes(path)));
         if changes.is_empty() {
             return Ok(None);
         }

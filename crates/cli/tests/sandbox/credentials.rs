@@ -30,8 +30,8 @@ echo '{NEW}' > \"$HOME/.claude/new\"; mv \"$HOME/.claude/new\" \"$HOME/.claude/.
     );
     let (desk, folder) = signed_in(&commands);
     run_to_done(&desk, "grep '\"old\"' had.json && grep '\"me\"' notes.json");
-    let kept = fs::read_to_string(folder.join(".credentials.json")).expect("credentials");
-    assert_eq!(kept.trim(), NEW);
+    let users = fs::read_to_string(folder.join(".credentials.json")).expect("credentials");
+    assert_eq!(users.trim(), NEW);
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl AttemptJob {
         Ok(with_tools(settings, &self.resolved.tools))
     }
 
-    /// Towline's own variables. A judge has no token, and is not told where the engine is.
+    /// Towline's own variables. A judge has no token, and does not know where the engine is.
     pub(super) fn variables(&self, shared: &Shared, dir: &Path) -> BTreeMap<String, String> {
         let mut variables = BTreeMap::from([(GOAL_VARIABLE.to_owned(), self.goal.id.to_string())]);
         if self.judge.is_none() {

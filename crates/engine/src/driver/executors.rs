@@ -14,7 +14,7 @@ use super::Driver;
 use crate::engine::TRACES;
 use crate::error::EngineError;
 use crate::executors::{ExecutorControl, Job};
-use crate::judge::{self, JudgeMeans, Left};
+use crate::judge::{self, JudgeMeans, LeftByJudge};
 use crate::news::{EventSender, StopLevel};
 use crate::reads::apart;
 use crate::resolver::{ProjectRead, Resolved};
@@ -274,7 +274,7 @@ impl Driver {
         for judging in running {
             let run_dir = judge::logs_of(&self.shared, &self.goal, &judging);
             let left = tokio::task::spawn_blocking(move || judge::left_by(run_dir)).await;
-            let used = left.ok().flatten().map(|Left { model, used }| {
+            let used = left.ok().flatten().map(|LeftByJudge { model, used }| {
                 // The logs may have been removed in part; what was recorded stays spent.
                 let used = if used.tokens() < judging.usage.tokens() { judging.usage } else { used };
                 Event::JudgeUsed { n: judging.n, model, used }

@@ -64,13 +64,13 @@ impl Tally {
 }
 
 /// What a judge used of which no engine heard to the end.
-pub(crate) struct Left {
+pub(crate) struct LeftByJudge {
     pub(crate) model: Option<String>,
     pub(crate) used: Usage,
 }
 
 /// Reads it from the logs; nothing where they are gone. Waits for the disk.
-pub(crate) fn left_by(run_dir: PathBuf) -> Option<Left> {
+pub(crate) fn left_by(run_dir: PathBuf) -> Option<LeftByJudge> {
     let record = ExitRecord::read(&run_dir).ok().flatten();
     let mut tally = Tally::default();
     for replayed in Replay::of(run_dir, record).ok()? {
@@ -78,7 +78,7 @@ pub(crate) fn left_by(run_dir: PathBuf) -> Option<Left> {
             tally.follow(event);
         }
     }
-    Some(Left { model: tally.model, used: tally.used })
+    Some(LeftByJudge { model: tally.model, used: tally.used })
 }
 
 /// Listens to one judge.

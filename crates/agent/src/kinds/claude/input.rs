@@ -29,7 +29,7 @@ pub(super) struct ClaudeOperatorMessages {
 
 /// A message that was sent to the CLI.
 #[derive(Deserialize)]
-struct Sent {
+struct SentMessage {
     uuid: String,
 }
 
@@ -86,7 +86,7 @@ impl ClaudeProtocol {
     }
 
     pub(super) fn recall_message(&mut self, sent: &[u8]) {
-        if let Ok(Sent { uuid }) = serde_json::from_slice(sent) {
+        if let Ok(SentMessage { uuid }) = serde_json::from_slice(sent) {
             self.operator_messages.recalled.insert(uuid);
         }
     }

@@ -125,7 +125,7 @@ fn listen_without_a_file(ground: &Ground) {
     give_away(UnixListener::bind_addr(&address).expect("a socket"));
 }
 
-/// Tells the secret to everyone who connects.
+/// Sends the secret to everyone who connects.
 fn give_away(listener: UnixListener) {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
