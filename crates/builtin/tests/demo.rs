@@ -24,7 +24,7 @@ fn the_sample_project_needs_both_attempts() {
     std::fs::write(&script, demo::SCRIPT).unwrap();
     let tests = std::fs::read_to_string(project.join("tests/run.sh")).unwrap();
     let attempt = |session| {
-        let args = ScriptArgs { script: script.clone(), session, state: Some(folder.path().join("state")) };
+        let args = ScriptArgs { script: script.clone(), session, state: folder.path().join("state") };
         let stdin = format!("{{\"prompt\": \"{}\"}}\n", demo::PROMPT);
         let mut stdout = Vec::new();
         assert_eq!(main(&args, stdin.as_bytes(), &mut stdout, &project).unwrap(), Played::Done);

@@ -34,7 +34,7 @@ impl Stage {
     }
 
     fn play(&self, session: SessionPlan, stdin: &str) -> (Result<Played, ScriptError>, String) {
-        let args = ScriptArgs { script: self.script(), session, state: None };
+        let args = ScriptArgs { script: self.script(), session, state: self.folder.path().join("state") };
         let mut stdout = Vec::new();
         let played = main(&args, stdin.as_bytes(), &mut stdout, &self.cwd());
         (played, String::from_utf8(stdout).unwrap())
@@ -287,7 +287,7 @@ fn a_script_that_is_missing_or_wrong_is_named() {
 fn progress_is_stored_where_git_ignores_it() {
     let stage = Stage::new(COUNTING);
     stage.final_text(SessionPlan::Fresh, "go");
-    let folder = stage.folder.path().join(".towline-script");
+    let folder = stage.folder.path().join("state");
     assert_eq!(read(&folder, ".gitignore"), "*\n");
     assert!(folder.join("s.json").is_file());
 }

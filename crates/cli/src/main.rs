@@ -147,7 +147,7 @@ async fn carry_out(context: &Context, command: Command) -> Result<ExitCode, Erro
         Command::Merge(merge) => return commands::merge::run(context, merge).await,
         Command::Verify(verify) => return commands::verify::run(context, verify).await,
         Command::Rm(rm) => return commands::rm::run(context, rm).await,
-        Command::Script(script) => return commands::script::run(script),
+        Command::Script(script) => return commands::script::run(context, script),
         Command::Init(init) => commands::init::run(context, &init)?,
         Command::Trust(trust) => commands::trust::run(context, &trust).await?,
         Command::Show(show) => commands::show::run(context, show).await?,

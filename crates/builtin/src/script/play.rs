@@ -14,17 +14,14 @@ use super::format::{ScriptTurn, Step};
 use super::session::{Memory, Progress};
 use super::{Script, ScriptError, command};
 
-/// The default folder for progress, beside the script.
-const STATE_FOLDER: &str = ".towline-script";
-
 /// The parameters of the scripted agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptArgs {
     pub script: PathBuf,
     /// The conversation to start or to resume.
     pub session: SessionPlan,
-    /// The folder that stores the progress of conversations; `None` for `.towline-script` beside the script.
-    pub state: Option<PathBuf>,
+    /// The folder that stores the progress of conversations.
+    pub state: PathBuf,
 }
 
 /// How the turn ended, and so the exit code of the process.
@@ -59,9 +56,8 @@ pub fn main(
     cwd: &Path,
 ) -> Result<Played, ScriptError> {
     let script = Script::load(&args.script)?;
-    let state = args.state.clone().unwrap_or_else(|| args.script.with_file_name(STATE_FOLDER));
     let (SessionPlan::Fresh(session) | SessionPlan::Resume(session)) = &args.session;
-    let memory = Memory::new(&state, session)?;
+    let memory = Memory::new(&args.state, session)?;
     let before = progress_of(&args.session, &memory)?;
     let prompt = read_prompt(stdin)?;
 

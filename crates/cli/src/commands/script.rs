@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use towline_app::Error;
+use towline_app::{Context, Error};
 use towline_builtin::script::{ScriptArgs, main};
 use towline_core::{SessionId, SessionPlan};
 
@@ -10,7 +10,7 @@ use crate::args::Script;
 use crate::output;
 
 /// Plays the next turn of a script.
-pub(crate) fn run(args: Script) -> Result<ExitCode, Error> {
+pub(crate) fn run(context: &Context, args: Script) -> Result<ExitCode, Error> {
     let session = match (args.session, args.resume) {
         (_, Some(id)) => SessionPlan::Resume(SessionId::new(id)),
         (Some(id), None) => SessionPlan::Fresh(SessionId::new(id)),
@@ -18,9 +18,10 @@ pub(crate) fn run(args: Script) -> Result<ExitCode, Error> {
             return Err(Error::usage("a session is needed").hint("--session ID, or --resume ID"));
         }
     };
-    let directory = std::env::current_dir().map_err(|error| Error::usage(error.to_string()))?;
-    let args = ScriptArgs { script: args.script, session, state: None };
-    match main(&args, std::io::stdin().lock(), std::io::stdout().lock(), &directory) {
+    // Below the sessions, which a sandbox leaves to the agent.
+    let state = context.home_path()?.join("sessions").join("scripts");
+    let args = ScriptArgs { script: args.script, session, state };
+    match main(&args, std::io::stdin().lock(), std::io::stdout().lock(), &context.directory) {
         Ok(played) => Ok(ExitCode::from(played.exit_code())),
         Err(error) => {
             output::eprint(format_args!("{error}"));
