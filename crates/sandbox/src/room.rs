@@ -123,6 +123,10 @@ impl Room {
             Rule::Write(from) if *from == self.directory => true,
             Rule::Read(from) | Rule::Write(from) | Rule::Layered(from) => from.exists(),
         });
+        let is_read = |rule: &Rule| matches!(rule, Rule::Read(_));
+        let read = rules.iter().filter(|(_, rule)| is_read(rule)).map(|(path, _)| path);
+        let symlinks: Vec<PathBuf> = read.filter(|path| is_visible_symlink(path, &rules)).cloned().collect();
+        rules.retain(|path, _| !symlinks.contains(path));
         rules
     }
 
@@ -214,6 +218,17 @@ impl Room {
 pub struct PrivatePath {
     pub root: PathBuf,
     pub inner: PathBuf,
+}
+
+/// Whether the program sees a symlink at this path anyway. What is mounted there would end up where it leads.
+fn is_visible_symlink(path: &Path, rules: &BTreeMap<PathBuf, Rule>) -> bool {
+    let above = path.ancestors().skip(1).find_map(|above| rules.get_key_value(above));
+    let seen = match above {
+        None => Some(path.to_owned()),
+        Some((place, Rule::Read(from))) => path.strip_prefix(place).ok().map(|inner| from.join(inner)),
+        Some(_) => None,
+    };
+    seen.is_some_and(|seen| seen.is_symlink())
 }
 
 /// Whether this can be a directory of its own.

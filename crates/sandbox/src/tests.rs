@@ -138,3 +138,21 @@ fn a_symlink_in_the_workspace_opens_nothing() {
     scene.room.write.extend(planted);
     assert_eq!(scene.room.rules(), before);
 }
+
+#[test]
+fn a_symlink_that_the_program_sees_is_left_as_it_is() {
+    let mut scene = Scene::new();
+    fs::create_dir_all(scene.path("home/bin")).expect("a directory");
+    symlink(scene.path("home/notes"), scene.path("home/bin/tool")).expect("a symlink");
+    symlink(scene.path("home/notes"), scene.path("home/alone")).expect("a symlink");
+    scene
+        .room
+        .read
+        .extend(["home/bin", "home/bin/tool", "home/alone"].map(|name| scene.dir.path().join(name)));
+    assert_eq!(scene.rule("home/bin/tool"), None, "it is in a directory that can be read");
+    assert_eq!(
+        scene.rule("home/alone"),
+        Some(Rule::Read(scene.path("home/alone"))),
+        "the private home has none"
+    );
+}
