@@ -274,8 +274,8 @@ fn cancelling_during_a_check_ends_the_check() {
 
 #[test]
 fn an_agent_that_rewrites_a_protected_test_is_warned_and_not_believed() {
-    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo 'exit 0' > tests.sh; date +%N > work.txt"))
-        .in_sandbox();
+    // Outside of a sandbox, because the script writes down what it is sent.
+    let desk = Desk::with_script(|dir| hostile::doing(dir, "echo 'exit 0' > tests.sh; date +%N > work.txt"));
     let mut configuration =
         std::fs::read_to_string(desk.home.config().join("towline/config.toml")).expect("read");
     configuration.push_str("[protect]\npaths = [\"tests.sh\"]\n");

@@ -188,7 +188,7 @@ fn wrong_single_settings_are_refused_by_their_layer() {
         (
             flags(&[("", "5")]),
             "unknown key `\"\"` in the command line; \
-             known keys there: budget, checks, protect, workspace, defaults, caps, server, baseline, retention, agents, prices, notify",
+             known keys there: budget, checks, protect, workspace, defaults, caps, server, baseline, sandbox, retention, agents, prices, notify",
         ),
     ] {
         assert_eq!(error_of(&[layer]), expected);

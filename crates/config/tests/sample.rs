@@ -14,7 +14,7 @@ use towline_config::{
     load,
 };
 use towline_core::{
-    AgentName, BaselineMode, Budget, Caps, Check, CheckKind, Confirm, MicroUsd, Price, Probe,
+    AgentName, BaselineMode, Budget, Caps, Check, CheckKind, Confirm, MicroUsd, Price, Probe, SandboxMode,
     SandboxSettings, SessionLimits, Timeouts, Tokens, WorkspaceMode,
 };
 
@@ -140,7 +140,7 @@ fn sample_config() -> Config {
         },
         retention: Duration::from_secs(30 * 24 * 3_600),
         free_space: 2_000_000_000,
-        sandbox: SandboxSettings::default(),
+        sandbox: SandboxSettings { mode: SandboxMode::Auto, ..SandboxSettings::default() },
         caps: Caps {
             pool: 4,
             project: Some(2),
@@ -301,7 +301,7 @@ fn every_key_changes_what_it_is_for() {
         },
         retention: Duration::from_secs(8 * 24 * 3_600),
         free_space: 500_000_000,
-        sandbox: SandboxSettings::default(),
+        sandbox: SandboxSettings { mode: SandboxMode::Auto, ..SandboxSettings::default() },
         caps: Caps {
             pool: 1,
             project: Some(2),
@@ -362,7 +362,7 @@ fn without_any_layer_the_defaults_hold() {
         },
         retention: Duration::from_secs(30 * 24 * 3_600),
         free_space: 2_000_000_000,
-        sandbox: SandboxSettings::default(),
+        sandbox: SandboxSettings { mode: SandboxMode::Auto, ..SandboxSettings::default() },
         caps: Caps::default(),
         shared_budgets: SharedBudgets::default(),
         server: ServerSettings::default(),
@@ -393,6 +393,7 @@ fn without_any_layer_the_defaults_hold() {
         "defaults.briefing",
         "retention.free",
         "retention.logs",
+        "sandbox.mode",
         "server.listen",
         "workspace.base",
         "workspace.mode",
