@@ -52,6 +52,9 @@ pub(crate) enum Input {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum List {
     Active,
+    /// Goals that failed. Any of them can be a new failure, however old the goal is.
+    Failed,
+    /// Goals that ended otherwise.
     Ended,
 }
 

@@ -28,7 +28,8 @@ const BURST: usize = 512;
 const STEADY: Duration = Duration::from_millis(33);
 
 const ACTIVE: &str = "queued,preparing,running,stopping,checking,sleeping,limited,paused,blocked,escalated";
-const ENDED: &str = "done,unproven,failed,cancelled";
+const FAILED: &str = "failed";
+const ENDED: &str = "done,unproven,cancelled";
 
 /// What the dashboard gets from the program around it.
 pub struct Dashboard {
@@ -221,9 +222,7 @@ impl Work {
 async fn carry_out(client: &Client, request: Request) -> Option<Reply> {
     Some(match request {
         Request::Goals(list, cursor) => {
-            let phases = if list == List::Active { ACTIVE } else { ENDED };
-            let cursor = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
-            Reply::Goals(list, client.get(&format!("/goals?phase={phases}&limit={GOALS}{cursor}")).await)
+            Reply::Goals(list, client.get(&goals_path(list, cursor.as_deref())).await)
         }
         Request::Goal(id) => {
             let read = client.goal(&id).await.map(Box::new);
@@ -246,6 +245,17 @@ async fn carry_out(client: &Client, request: Request) -> Option<Reply> {
             return None;
         }
     })
+}
+
+/// Where a page of a list is read.
+fn goals_path(list: List, cursor: Option<&str>) -> String {
+    let phases = match list {
+        List::Active => ACTIVE,
+        List::Failed => FAILED,
+        List::Ended => ENDED,
+    };
+    let cursor = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
+    format!("/goals?phase={phases}&limit={GOALS}{cursor}")
 }
 
 /// How long the reply to a request may take.
@@ -341,6 +351,19 @@ mod tests {
         let merge = sent(merge(Proof::Unproven)).await;
         assert_eq!((&merge["into"], &merge["candidate"]), (&json!("main"), &json!("1a2b")));
         assert_eq!((&merge["dry_run"], &merge["unproven"]), (&json!(false), &json!(true)));
+    }
+
+    #[test]
+    fn failed_goals_have_a_list_of_their_own_and_each_phase_is_in_one_list() {
+        assert_eq!(goals_path(List::Failed, Some("c")), "/goals?phase=failed&limit=100&cursor=c");
+        let lists = [List::Active, List::Failed, List::Ended].map(|list| goals_path(list, None));
+        for phase in towline_core::Phase::names() {
+            let has_it = |path: &&String| {
+                let phases = path.split(['=', '&']).nth(1).unwrap_or_default();
+                phases.split(',').any(|listed| listed == *phase)
+            };
+            assert_eq!(lists.iter().filter(has_it).count(), 1, "{phase}");
+        }
     }
 
     #[test]

@@ -298,7 +298,7 @@ fn what_agents_and_goals_are_called_gives_no_orders_to_the_terminal() {
 fn the_last_of_a_thousand_goals_can_be_chosen() {
     let goals: Vec<Value> = (1..=1_000).map(|number| line(number, "done", "x", &json!({}))).collect();
     let mut model = model(&goals, Vec::new());
-    for list in [List::Active, List::Ended] {
+    for list in [List::Active, List::Failed, List::Ended] {
         model.take(Input::Reply(Reply::Goals(list, Ok(GoalPage { goals: Vec::new(), cursor: None }))), at(0));
     }
     press(&mut model, "G");

@@ -162,7 +162,7 @@ impl Model {
 
     /// Reads everything: events may have been missed, or requests have failed.
     pub(super) fn read_all(&mut self, now: Timestamp) {
-        for list in [List::Active, List::Ended] {
+        for list in [List::Active, List::Failed, List::Ended] {
             self.cursors.remove(&list);
             self.loading.insert(list);
             self.want(Request::Goals(list, None));
@@ -260,8 +260,8 @@ impl Model {
             self.stale.unlisted.remove(&line.id);
             self.put(line.into());
         }
-        // The oldest goals may need a person, so all that have not ended are read at once.
-        if list == List::Active {
+        // The oldest goals may need a person, so all that have not ended and all that failed are read at once.
+        if list != List::Ended {
             self.read_on(list);
         }
         if self.loading.is_empty() {
@@ -275,7 +275,7 @@ impl Model {
     fn check_unlisted(&mut self, now: Timestamp) {
         let oldest = self.stale.oldest_ended.filter(|_| self.has_more(List::Ended));
         let is_expected = |row: &Row| {
-            let has_ended = matches!(row.phase.as_str(), "done" | "unproven" | "failed" | "cancelled");
+            let has_ended = matches!(row.phase.as_str(), "done" | "unproven" | "cancelled");
             !has_ended || oldest.is_none_or(|oldest| row.created_at >= oldest)
         };
         for id in std::mem::take(&mut self.stale.unlisted) {

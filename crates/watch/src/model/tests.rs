@@ -71,16 +71,17 @@ pub(crate) fn permission(number: u32) -> QuestionLine {
 pub(crate) fn model(goals: &[Value], questions: Vec<QuestionLine>) -> Model {
     let mut model = Model::new("n".to_owned());
     model.rows_shown = 20;
-    model.take(Input::Pool(FeedNews::Opened), at(0));
+    let earlier = at(-5);
+    model.take(Input::Pool(FeedNews::Opened), earlier);
     let goals: Vec<towline_api::GoalLine> =
         goals.iter().map(|goal| serde_json::from_value(goal.clone()).expect("a goal")).collect();
-    for (list, goals) in [(List::Active, goals), (List::Ended, Vec::new())] {
-        model.take(Input::Reply(Reply::Goals(list, Ok(GoalPage { goals, cursor: None }))), at(0));
+    for (list, goals) in [(List::Active, goals), (List::Failed, Vec::new()), (List::Ended, Vec::new())] {
+        model.take(Input::Reply(Reply::Goals(list, Ok(GoalPage { goals, cursor: None }))), earlier);
     }
-    model.take(Input::Reply(Reply::Questions(Ok(questions))), at(0));
+    model.take(Input::Reply(Reply::Questions(Ok(questions))), earlier);
     let queue = json!({"server": null, "running": [], "waiting": [], "idle": [], "more": false});
     let queue = serde_json::from_value(queue).expect("a queue");
-    model.take(Input::Reply(Reply::Queue(Ok(Box::new(queue)))), at(0));
+    model.take(Input::Reply(Reply::Queue(Ok(Box::new(queue)))), earlier);
     model.requests();
     model
 }
@@ -321,10 +322,9 @@ fn all_goals_that_have_not_ended_are_read_before_any_number_is_shown() {
         |number, phase| vec![serde_json::from_value(line(number, phase, "x", &json!({}))).expect("a goal")];
     let page = GoalPage { goals: goals(1, "queued"), cursor: Some("c".to_owned()) };
     model.take(Input::Reply(Reply::Questions(Ok(Vec::new()))), at(0));
-    model.take(
-        Input::Reply(Reply::Goals(List::Ended, Ok(GoalPage { goals: Vec::new(), cursor: None }))),
-        at(0),
-    );
+    for list in [List::Failed, List::Ended] {
+        model.take(Input::Reply(Reply::Goals(list, Ok(GoalPage { goals: Vec::new(), cursor: None }))), at(0));
+    }
     model.take(Input::Reply(Reply::Goals(List::Active, Ok(page))), at(0));
     assert_eq!(model.requests(), [Request::Goals(List::Active, Some("c".to_owned()))]);
     assert!(!model.is_loaded, "the rest may have a goal that needs a person");
@@ -354,7 +354,7 @@ fn what_could_not_be_read_stays_and_is_read_again_later() {
 fn nothing_is_known_to_need_nobody_before_the_questions_are_read() {
     let mut model = Model::new("n".to_owned());
     model.take(Input::Pool(FeedNews::Opened), at(0));
-    for list in [List::Active, List::Ended] {
+    for list in [List::Active, List::Failed, List::Ended] {
         model.take(Input::Reply(Reply::Goals(list, Ok(GoalPage { goals: Vec::new(), cursor: None }))), at(0));
     }
     model.take(Input::Reply(Reply::Questions(Err(Failure::Refused("503".to_owned())))), at(0));

@@ -50,7 +50,9 @@ fn goals_that_no_list_names_after_a_lost_connection_are_read_again() {
         goals: goals.into_iter().map(|goal| serde_json::from_value(goal).expect("a goal")).collect(),
         cursor: cursor.map(str::to_owned),
     };
-    model.take(Input::Reply(Reply::Goals(List::Active, Ok(page(Vec::new(), None)))), at(0));
+    for list in [List::Active, List::Failed] {
+        model.take(Input::Reply(Reply::Goals(list, Ok(page(Vec::new(), None)))), at(0));
+    }
     let ended = page(vec![line(5, "done", "x", &json!({}))], Some("more"));
     model.take(Input::Reply(Reply::Goals(List::Ended, Ok(ended))), at(0));
     model.take(Input::Due, at(1));
@@ -79,4 +81,30 @@ fn a_closed_account_needs_a_person_until_it_is_open() {
     assert!(matches!(model.home(at(0))[1], HomeLine::Account(account) if account.name == "anthropic-main"));
     model.take(Input::Reply(Reply::Accounts(account("open"))), at(0));
     assert_eq!(model.needs(at(0)), 0);
+}
+
+#[test]
+fn a_goal_that_failed_lately_needs_a_person_however_many_goals_are_newer() {
+    let goals = |phase: &str, numbers: std::ops::RangeInclusive<u32>| -> Vec<towline_api::GoalLine> {
+        let goals = numbers.map(|number| line(number, phase, "x", &json!({})));
+        goals.map(|goal| serde_json::from_value(goal).expect("a goal")).collect()
+    };
+    let page = |goals, cursor: Option<&str>| GoalPage { goals, cursor: cursor.map(str::to_owned) };
+    let mut model = Model::new("n".to_owned());
+    model.take(Input::Pool(FeedNews::Opened), at(0));
+    model.take(Input::Reply(Reply::Questions(Ok(Vec::new()))), at(0));
+    model.take(Input::Reply(Reply::Goals(List::Active, Ok(page(Vec::new(), None)))), at(0));
+    let newest = page(goals("done", 1..=100), Some("older"));
+    model.take(Input::Reply(Reply::Goals(List::Ended, Ok(newest))), at(0));
+    assert!(model.requests().contains(&Request::Goals(List::Failed, None)));
+    model.take(
+        Input::Reply(Reply::Goals(List::Failed, Ok(page(goals("failed", 101..=200), Some("c"))))),
+        at(0),
+    );
+    assert_eq!(model.requests(), [Request::Goals(List::Failed, Some("c".to_owned()))], "read to its end");
+    assert!(!model.is_loaded);
+    model.take(Input::Reply(Reply::Goals(List::Failed, Ok(page(goals("failed", 201..=210), None)))), at(0));
+    assert_eq!((model.is_loaded, model.needs(at(0))), (true, 110));
+    assert_eq!(model.needs(at(24 * 60 * 60)), 0, "after a day they are history");
+    assert_eq!(model.requests(), [], "goals that ended otherwise are read on demand");
 }
