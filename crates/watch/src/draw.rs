@@ -30,7 +30,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut Model, look: Look, now: Ti
     let area = frame.area();
     let buffer = frame.buffer_mut();
     let width = usize::from(area.width);
-    let panel = panel::panel(model, width, usize::from(area.height / 2), now);
+    let panel = panel::panel(model, width, usize::from(area.height / 2), look.letters, now);
     let [header, body, below, status] = parts(area, panel.lines.len());
     model.rows_shown = match model.open {
         Some(_) => usize::from(body.height.saturating_sub(goal::HEAD)).max(1),
@@ -44,7 +44,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut Model, look: Look, now: Ti
             put(buffer, body, &lines[top..]);
         }
         (_, true) => goal::draw(buffer, body, model, now),
-        (_, false) => home::draw(buffer, body, model, now),
+        (_, false) => home::draw(buffer, body, model, look.letters, now),
     }
     put(buffer, below, &panel.lines);
     put(buffer, status, &[status_line(model, width, now)]);
@@ -206,7 +206,10 @@ fn adapt(buffer: &mut Buffer, area: Rect, look: Look) {
             cell.set_style(Style::reset());
             cell.modifier = chosen;
         }
-        let shown = look.letters.shown(&clean(cell.symbol()));
+        let mut shown = look.letters.shown(&clean(cell.symbol()));
+        if shown.is_empty() {
+            shown.push('?');
+        }
         if shown != cell.symbol() {
             cell.set_symbol(&shown);
         }

@@ -26,7 +26,7 @@ pub(crate) use self::goal::{CheckState, GoalView};
 pub(crate) use self::home::{HomeLine, More};
 use self::pool::Stale;
 pub(crate) use self::retrying::raising_command;
-pub(crate) use self::row::{Row, dollars, left};
+pub(crate) use self::row::{Row, dollars, left, with_line_ends};
 pub(crate) use self::transcript::{PAGE, Part, Transcript};
 pub(crate) use self::typing::{Line, Typed};
 use crate::client::Failure;

@@ -5,11 +5,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line as ScreenLine, Span};
 use towline_api::{AccountLine, QuestionLine};
-use towline_terminal::{Tone, brief, columns, cut, short_id};
+use towline_terminal::{Letters, Tone, brief, columns, cut, short_id};
 
 use super::text::{cell, line, styled};
 use super::{chosen, put};
-use crate::model::{HomeLine, Model, More, Row, left};
+use crate::model::{HomeLine, Model, More, Row, left, with_line_ends};
 
 /// From this width on, the reason is beside the goal and not below it.
 const WIDE: usize = 110;
@@ -19,29 +19,30 @@ const STATUS: usize = 16;
 const AGENT: usize = 10;
 const COST: usize = 9;
 
-/// The widths of columns that depend on what is in them.
+/// The widths of columns that depend on what is in them, and the signs in them.
 #[derive(Clone, Copy)]
 struct Widths {
     agent: usize,
     cost: usize,
     all: usize,
+    letters: Letters,
 }
 
 impl Widths {
-    fn of(model: &Model, all: usize) -> Self {
+    fn of(model: &Model, all: usize, letters: Letters) -> Self {
         let widest = |text: fn(&Row) -> &str, most: usize| {
             model.rows.values().map(|row| columns(text(row))).max().unwrap_or(0).min(most)
         };
         let agent = if all < 72 { 0 } else { widest(|row| &row.agent, AGENT) };
         let cost = if all < 50 { 0 } else { widest(|row| &row.cost, COST) };
-        Self { agent, cost, all }
+        Self { agent, cost, all, letters }
     }
 }
 
 /// Draws the list around the line that is chosen.
-pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, now: Timestamp) {
+pub(super) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, letters: Letters, now: Timestamp) {
     let width = usize::from(area.width);
-    let widths = Widths::of(model, width);
+    let widths = Widths::of(model, width, letters);
     let lines = model.home(now);
     if lines.is_empty() {
         return put(buffer, area, &empty(model));
@@ -124,7 +125,7 @@ fn account_lines(account: &AccountLine, is_chosen: bool, widths: Widths) -> Vec<
     };
     let what =
         format!("its credentials were refused; sign in to {agent}, then: towline accounts open {name}");
-    vec![line.line(is_chosen, widths), below(&what, widths.all)]
+    vec![line.line(is_chosen, widths), below(&what, widths)]
 }
 
 /// A goal in columns; the title gets what is left.
@@ -141,7 +142,7 @@ struct Columns<'a> {
 impl Columns<'_> {
     fn line(&self, is_chosen: bool, widths: Widths) -> ScreenLine<'static> {
         let mark = if is_chosen { ">" } else { " " };
-        let Widths { agent, cost, all: width } = widths;
+        let Widths { agent, cost, all: width, letters } = widths;
         let column = |width: usize| if width == 0 { 0 } else { width + 2 };
         let status = STATUS.min(width.saturating_sub(ID + 12).max(8));
         let fixed = 2 + ID + 2 + status + 1;
@@ -156,7 +157,8 @@ impl Columns<'_> {
             Span::raw(cell(&brief(self.title), room - beside)),
         ];
         if beside > 0 {
-            spans.push(styled(&format!("  {}", cell(self.beside, beside - 2)), Some(Tone::Dim)));
+            let text = self.beside.replace('⏎', letters.line_end());
+            spans.push(styled(&format!("  {}", cell(&text, beside - 2)), Some(Tone::Dim)));
         }
         if agent > 0 {
             spans.push(Span::raw(format!("  {}", cell(self.agent, agent))));
@@ -190,16 +192,18 @@ fn goal_lines(
     };
     let mut lines = vec![line.line(is_chosen, widths)];
     if widths.all < WIDE && !why.is_empty() {
-        lines.push(below(&why, widths.all));
+        lines.push(below(&why, widths));
     }
     lines
 }
 
 /// What belongs to the line above.
-fn below(text: &str, width: usize) -> ScreenLine<'static> {
+fn below(text: &str, widths: Widths) -> ScreenLine<'static> {
+    let Widths { all: width, letters, .. } = widths;
+    let text = text.replace('⏎', letters.line_end());
     let indent = 2 + ID + 2;
     let indent = if width < 60 { 4 } else { indent };
-    line(&format!("{}{}", " ".repeat(indent), cut(text, width.saturating_sub(indent))), Some(Tone::Dim))
+    line(&format!("{}{}", " ".repeat(indent), cut(&text, width.saturating_sub(indent))), Some(Tone::Dim))
 }
 
 fn question_lines(
@@ -228,8 +232,13 @@ fn question_lines(
         .collect();
     let left = question.deadline.map(|deadline| format!(" · {} left", left(deadline, now)));
     let answers = if answers.is_empty() { String::new() } else { format!("  [{}]", answers.join(" · ")) };
-    let text = format!("? {}{answers}{}", brief(&question.question), left.unwrap_or_default());
-    vec![line.line(is_chosen, widths), below(&brief(&text), widths.all)]
+    // A line end in a command separates two of them.
+    let asks = match question.kind.as_str() {
+        "permission" => brief(&with_line_ends(&question.question)),
+        _ => brief(&question.question),
+    };
+    let text = format!("? {asks}{answers}{}", left.unwrap_or_default());
+    vec![line.line(is_chosen, widths), below(&brief(&text), widths)]
 }
 
 #[cfg(test)]
@@ -246,13 +255,13 @@ mod tests {
         });
         let mut model = model(&goals.collect::<Vec<_>>(), vec![choice(60), choice(59)]);
         let area = Rect::new(0, 0, 80, 9);
-        let widths = Widths::of(&model, 80);
+        let widths = Widths::of(&model, 80, Letters::Unicode);
         for number in 1..=60 {
             model.selected = Some(id(number));
             let lines = model.home(at(0));
             assert!(near(&lines, model.selected.as_deref(), 9).len() <= 22);
             let mut shown = Buffer::empty(area);
-            draw(&mut shown, area, &model, at(0));
+            draw(&mut shown, area, &model, Letters::Unicode, at(0));
             // All rows, of which the screen is a part that begins here.
             let rows: Vec<_> = lines
                 .iter()

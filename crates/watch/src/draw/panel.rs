@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use ratatui::text::{Line as ScreenLine, Span};
 use towline_api::{MergeReport, QuestionReport};
-use towline_terminal::{Tone, columns, counted, cut, short_id, wrapped};
+use towline_terminal::{Letters, Tone, columns, counted, cut, short_id, wrapped};
 
 use super::text::{line, shown, style, styled};
-use crate::model::{Line, Mode, Model, Proof, Purpose, left, raising_command};
+use crate::model::{Line, Mode, Model, Proof, Purpose, left, raising_command, with_line_ends};
 
 /// What the panel shows, and where the cursor is in it.
 #[derive(Default)]
@@ -17,10 +17,16 @@ pub(super) struct Panel {
 }
 
 /// The panel in at most so many rows.
-pub(super) fn panel(model: &mut Model, width: usize, height: usize, now: Timestamp) -> Panel {
+pub(super) fn panel(
+    model: &mut Model,
+    width: usize,
+    height: usize,
+    letters: Letters,
+    now: Timestamp,
+) -> Panel {
     let height = height.max(2);
     match &model.mode {
-        Mode::Browse | Mode::Help => open_question(model, width, height, now),
+        Mode::Browse | Mode::Help => open_question(model, width, height, letters, now),
         Mode::Typing(Purpose::Search, line) => typing("search> ", line, Vec::new(), width),
         Mode::Typing(Purpose::Tell { goal }, line) => {
             let to = format!("Message to goal {} {:?}", short_id(goal), title(model, goal));
@@ -40,7 +46,7 @@ pub(super) fn panel(model: &mut Model, width: usize, height: usize, now: Timesta
                     let about = format!("{} {}", short_id(goal), shown(&asked.title));
                     (
                         prompt(&asked.question, *part),
-                        question_lines(&asked.question, *part, &about, width, now),
+                        question_lines(&asked.question, *part, &about, width, letters, now),
                     )
                 }
                 None => ("answer> ".to_owned(), vec![head("this question is not open any more")]),
@@ -80,7 +86,7 @@ fn title(model: &Model, goal: &str) -> String {
 }
 
 /// The question of the goal that is open.
-fn open_question(model: &Model, width: usize, height: usize, now: Timestamp) -> Panel {
+fn open_question(model: &Model, width: usize, height: usize, letters: Letters, now: Timestamp) -> Panel {
     let Some(open) = model.open.as_ref().filter(|_| !matches!(model.mode, Mode::Help)) else {
         return Panel::default();
     };
@@ -88,7 +94,7 @@ fn open_question(model: &Model, width: usize, height: usize, now: Timestamp) -> 
         return why_it_stopped(model, &open.id, width, height);
     };
     let about = "press a to answer";
-    let lines = question_lines(&asked.question, 0, about, width, now);
+    let lines = question_lines(&asked.question, 0, about, width, letters, now);
     let (shown, _) = window(lines, 0, height.saturating_sub(1), width);
     Panel { lines: [vec![rule(width)], shown].concat(), cursor: None }
 }
@@ -129,6 +135,7 @@ fn question_lines(
     part: usize,
     about: &str,
     width: usize,
+    letters: Letters,
     now: Timestamp,
 ) -> Vec<ScreenLine<'static>> {
     let what = if question.kind == "permission" { "Permission" } else { "Question" };
@@ -151,7 +158,8 @@ fn question_lines(
         lines.push(line("    several, separated by commas", Some(Tone::Dim)));
     }
     if let Some(rule) = &question.always {
-        let text = format!("    always: allow {:?} for this goal", shown(rule));
+        let rule = format!("{:?}", shown(&with_line_ends(rule))).replace('⏎', letters.line_end());
+        let text = format!("    always: allow {rule} for this goal");
         lines.extend(wrapped(&text, width).iter().map(|row| line(row, Some(Tone::Dim))));
     }
     if let Some(default) = &question.default {

@@ -295,6 +295,48 @@ fn what_agents_and_goals_are_called_gives_no_orders_to_the_terminal() {
 }
 
 #[test]
+fn without_unicode_no_byte_of_an_agent_is_more_than_ascii() {
+    let ascii = Look { paint: Paint::Plain, letters: Letters::Ascii };
+    // In an encoding of one byte per character, the last bytes of these begin and end sequences.
+    let hostile = "\u{4db}2J \u{29d}52;c;ZQ==\u{29c} 👩\u{200d}🚀 e\u{301} 日本 \u{301}";
+    let mut asked = permission(1);
+    asked.question.question = format!("Bash: {hostile}\n{hostile}");
+    asked.question.always = Some(hostile.to_owned());
+    let goal = line(1, "blocked", hostile, &json!({"agent": hostile, "reason": hostile}));
+    let mut model = model(&[goal], vec![asked]);
+    for keys in ["", "a", "\u{1b}", "t", "\u{1b}", "c", "n", "\n", "a"] {
+        press(&mut model, keys);
+        model.take(Input::Paste(hostile.to_owned()), at(0));
+        model.take(Input::Goal(id(1), FeedNews::Writing(hostile.to_owned())), at(0));
+        let buffer = screen(&mut model, SIZES[0], ascii);
+        assert_eq!(buffer.content().iter().find(|cell| !cell.symbol().is_ascii()), None, "{keys:?}");
+        let shown = text(&buffer, false);
+        assert!(shown.lines().all(|line| columns(line) <= 80), "{keys:?} {shown}");
+    }
+}
+
+#[test]
+fn a_line_end_in_a_command_is_no_blank_on_the_board() {
+    let tool = json!({"kind": "agent", "event": {"kind": "tool", "id": "1", "tool": "execute", "name": "Bash", "title": "ls\nrm y",
+        "status": "running", "input": null, "output": null, "exit_code": null, "paths": []}});
+    let mut asked = permission(2);
+    asked.question.question = "Bash: ls\r\nrm x".to_owned();
+    asked.question.always = Some("Bash(ls\nrm z)".to_owned());
+    let goals = [line(1, "running", "x", &json!({})), line(2, "blocked", "x", &json!({}))];
+    let mut model = model(&goals, vec![asked]);
+    model.take(Input::Pool(FeedNews::Logged(logged(1, 9, &tool))), at(0));
+    press(&mut model, "a");
+    for (letters, line_end) in [(Letters::Unicode, "⏎"), (Letters::Ascii, "\\n")] {
+        for size in SIZES {
+            let shown = text(&screen(&mut model, size, Look { letters, ..COLOURS }), false);
+            for line in ["Bash: lsENDrm x  [yes", "  lsENDrm y", "allow \"Bash(lsENDrm z)\""] {
+                assert!(shown.contains(&line.replace("END", line_end)), "{line}: {shown}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_last_of_a_thousand_goals_can_be_chosen() {
     let goals: Vec<Value> = (1..=1_000).map(|number| line(number, "done", "x", &json!({}))).collect();
     let mut model = model(&goals, Vec::new());

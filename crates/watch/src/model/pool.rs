@@ -7,7 +7,7 @@ use towline_api::{GoalPage, GoalReport, HoldReport, QueueReport};
 use towline_core::{AgentEvent, Envelope, Event, Role};
 use towline_terminal::{brief, short_id};
 
-use super::{Connection, List, Mode, Model, Request, Row};
+use super::{Connection, List, Mode, Model, Request, Row, with_line_ends};
 use crate::client::Failure;
 use crate::feed::FeedNews;
 
@@ -393,7 +393,9 @@ impl Model {
 fn doing(event: &Event) -> Option<String> {
     Some(match event {
         Event::Agent { event } => match event {
-            AgentEvent::Tool(tool) => brief(if tool.title.is_empty() { &tool.name } else { &tool.title }),
+            AgentEvent::Tool(tool) => {
+                brief(&with_line_ends(if tool.title.is_empty() { &tool.name } else { &tool.title }))
+            }
             AgentEvent::Message { role: Role::Assistant, text } => brief(text),
             AgentEvent::Progress { text, .. } => brief(text),
             _ => return None,

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use towline_api::{GoalLine, GoalReport, HoldReport, UsageReport};
 use towline_core::show_duration;
-use towline_terminal::{Group, Status, brief, reason, short_id, status};
+use towline_terminal::{Group, Status, brief, mask, reason, short_id, status};
 
 /// What the list shows of a goal.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,6 +89,12 @@ pub(crate) fn left(until: Timestamp, now: Timestamp) -> String {
         seconds @ ..10 => format!("{seconds}s"),
         seconds => show_duration(std::time::Duration::from_secs(seconds)),
     }
+}
+
+/// A command on one line, in which its line ends can be seen.
+pub(crate) fn with_line_ends(command: &str) -> String {
+    // Secrets of several lines are found while they have them.
+    mask().text(command.trim()).replace("\r\n", "\n").replace('\n', "⏎")
 }
 
 /// An amount of money.
