@@ -40,6 +40,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut Model, look: Look, now: Ti
     match (&model.mode, model.open.is_some()) {
         (Mode::Help, _) => {
             let lines = help(body.width.into());
+            model.panel_page = usize::from(body.height).saturating_sub(1).max(1);
             let top = model.panel_scroll.min(lines.len().saturating_sub(body.height.into()));
             put(buffer, body, &lines[top..]);
         }
@@ -47,6 +48,10 @@ pub(crate) fn draw(frame: &mut Frame<'_>, model: &mut Model, look: Look, now: Ti
         (_, false) => home::draw(buffer, body, model, look.letters, now),
     }
     put(buffer, below, &panel.lines);
+    if matches!(model.mode, Mode::Typing(Purpose::Answer { .. }, _)) {
+        let has_room = panel.lines.len() <= usize::from(below.height);
+        model.see(panel.rows.filter(|_| has_room), width);
+    }
     put(buffer, status, &[status_line(model, width, now)]);
     adapt(buffer, area, look);
     if let Some((column, row)) = panel.cursor.filter(|_| below.height > 0) {

@@ -2,6 +2,7 @@
 //! requests out.
 
 mod acting;
+mod answering;
 mod goal;
 mod home;
 mod merging;
@@ -22,6 +23,8 @@ use towline_api::{
 use towline_core::Axis;
 use towline_terminal::{Tone, brief};
 
+use self::answering::Answering;
+pub(crate) use self::answering::Rows;
 pub(crate) use self::goal::{CheckState, GoalView};
 pub(crate) use self::home::{HomeLine, More};
 use self::pool::Stale;
@@ -223,6 +226,9 @@ pub(crate) struct Model {
     pub(crate) mode: Mode,
     /// How many rows of a long question are above its panel.
     pub(crate) panel_scroll: usize,
+    /// How many rows PageDown moves it.
+    pub(crate) panel_page: usize,
+    answering: Answering,
     pub(crate) notice: Option<(Tone, String)>,
     pub(crate) connection: Connection,
     drafts: BTreeMap<Purpose, String>,
@@ -262,6 +268,8 @@ impl Model {
             open: None,
             mode: Mode::Browse,
             panel_scroll: 0,
+            panel_page: 1,
+            answering: Answering::default(),
             notice: None,
             connection: Connection::Connecting,
             drafts: BTreeMap::new(),
@@ -296,15 +304,15 @@ impl Model {
     pub(crate) fn take(&mut self, input: Input, now: Timestamp) {
         // Entries of logs change no line of the list, and there can be thousands of both.
         let keeps_list = matches!(input, Input::Goal(..) | Input::Pool(FeedNews::Logged(_)));
+        let is_by_person = matches!(input, Input::Key(_) | Input::Paste(_));
         match input {
             Input::Key(key) => self.press(key, now),
-            Input::Paste(text) => {
-                if let Mode::Typing(_, line) = &mut self.mode {
-                    line.insert(&text);
-                    self.search_as_typed();
-                }
+            Input::Paste(text) => self.paste(&text, now),
+            Input::Resized => {
+                // Its rows are other ones now.
+                self.panel_scroll = 0;
+                self.want(Request::Redraw);
             }
-            Input::Resized => self.want(Request::Redraw),
             Input::Pool(news) => self.take_pool(news, now),
             Input::Goal(id, news) => {
                 if let Some(open) = self.open.as_mut().filter(|open| open.id == id) {
@@ -318,6 +326,7 @@ impl Model {
         }
         if !keeps_list {
             self.keep_selection(now);
+            self.follow_offer(is_by_person, now);
         }
     }
 

@@ -3,10 +3,11 @@
 use jiff::Timestamp;
 use ratatui::text::{Line as ScreenLine, Span};
 use towline_api::{MergeReport, QuestionReport};
+use towline_core::misleads;
 use towline_terminal::{Letters, Tone, columns, counted, cut, short_id, wrapped};
 
 use super::text::{line, shown, style, styled};
-use crate::model::{Line, Mode, Model, Proof, Purpose, left, raising_command, with_line_ends};
+use crate::model::{Line, Mode, Model, Proof, Purpose, Rows, left, raising_command, with_line_ends};
 
 /// What the panel shows, and where the cursor is in it.
 #[derive(Default)]
@@ -14,6 +15,8 @@ pub(super) struct Panel {
     pub(super) lines: Vec<ScreenLine<'static>>,
     /// Column and row.
     pub(super) cursor: Option<(u16, u16)>,
+    /// What is shown of the request that is open for an answer.
+    pub(super) rows: Option<Rows>,
 }
 
 /// The panel in at most so many rows.
@@ -38,7 +41,7 @@ pub(super) fn panel(
         Mode::Refused { text } => {
             let rows = wrapped(&shown(text), width).into_iter().map(|row| line(&row, Some(Tone::Warn)));
             let lines = std::iter::once(rule(width)).chain(rows).chain([head("Press Esc to go on.")]);
-            Panel { lines: lines.collect(), cursor: None }
+            Panel { lines: lines.collect(), cursor: None, rows: None }
         }
         Mode::Typing(Purpose::Answer { goal, question, part }, line) => {
             let (prompt, lines) = match model.asked(goal, *question) {
@@ -51,20 +54,24 @@ pub(super) fn panel(
                 }
                 None => ("answer> ".to_owned(), vec![head("this question is not open any more")]),
             };
-            let (shown, top) = window(lines, model.panel_scroll, height.saturating_sub(2), width);
+            let (shown, rows) = window(lines, model.panel_scroll, height.saturating_sub(2), width);
             let panel = typing(&prompt, line, [vec![rule(width)], shown].concat(), width);
-            model.panel_scroll = top;
-            panel
+            model.panel_scroll = rows.top;
+            Panel { rows: Some(rows), ..panel }
         }
         Mode::Confirm { text, .. } => {
             let rows = wrapped(&shown(text), width).into_iter().map(|row| line(&row, Some(Tone::Warn)));
             let lines =
                 std::iter::once(rule(width)).chain(rows).chain([head("Press y to do it, n to go back.")]);
-            Panel { lines: lines.collect(), cursor: None }
+            Panel { lines: lines.collect(), cursor: None, rows: None }
         }
         Mode::Merge { goal, proof, plan } => {
             let title = title(model, goal);
-            Panel { lines: merge_lines(goal, &title, *proof, plan.as_deref(), width), cursor: None }
+            Panel {
+                lines: merge_lines(goal, &title, *proof, plan.as_deref(), width),
+                cursor: None,
+                rows: None,
+            }
         }
     }
 }
@@ -96,7 +103,7 @@ fn open_question(model: &Model, width: usize, height: usize, letters: Letters, n
     let about = "press a to answer";
     let lines = question_lines(&asked.question, 0, about, width, letters, now);
     let (shown, _) = window(lines, 0, height.saturating_sub(1), width);
-    Panel { lines: [vec![rule(width)], shown].concat(), cursor: None }
+    Panel { lines: [vec![rule(width)], shown].concat(), cursor: None, rows: None }
 }
 
 /// All of the reason why a goal does not go on alone: its line above has only the beginning.
@@ -109,7 +116,7 @@ fn why_it_stopped(model: &Model, goal: &str, width: usize, height: usize) -> Pan
     let heading = line(&format!("{}:", status.label), status.tone);
     let lines = std::iter::once(heading).chain(rows.map(|row| line(&row, None))).collect::<Vec<_>>();
     let (shown, _) = window(lines, 0, height.saturating_sub(1).min(8), width);
-    Panel { lines: [vec![rule(width)], shown].concat(), cursor: None }
+    Panel { lines: [vec![rule(width)], shown].concat(), cursor: None, rows: None }
 }
 
 fn rule(width: usize) -> ScreenLine<'static> {
@@ -144,8 +151,7 @@ fn question_lines(
     let mut lines = vec![line(&cut(&heading, width), Some(Tone::Warn))];
     let asked = question.parts.get(part);
     let text = asked.map_or(question.question.as_str(), |part| part.question.as_str());
-    let rows = text.lines().flat_map(|text| wrapped(&format!("  {}", shown(text)), width));
-    lines.extend(rows.map(|row| line(&row, None)));
+    lines.extend(folded(text, width));
     for (number, option) in (1..).zip(asked.into_iter().flat_map(|part| &part.options)) {
         let meaning = match option.description.trim() {
             "" => String::new(),
@@ -169,15 +175,40 @@ fn question_lines(
     lines
 }
 
-/// The part of a long question that fits, and how many rows are above it.
+/// The rows of a text, with a count in place of many blank ones: they would push what follows out of sight.
+fn folded(text: &str, width: usize) -> Vec<ScreenLine<'static>> {
+    const MOST_BLANK: usize = 3;
+    let of_line = |text: &str| match is_blank(text) {
+        true => vec![String::new()],
+        false => wrapped(&format!("  {}", shown(text)), width),
+    };
+    let rows: Vec<String> = text.lines().flat_map(of_line).collect();
+    let runs = rows.chunk_by(|row, next| is_blank(row) == is_blank(next));
+    let folded = runs.flat_map(|run| {
+        if is_blank(&run[0]) && run.len() > MOST_BLANK {
+            let count = format!("    … {} …", counted(run.len(), "blank line"));
+            return vec![line(&cut(&count, width), Some(Tone::Warn))];
+        }
+        run.iter().map(|row| line(row, None)).collect()
+    });
+    folded.collect()
+}
+
+/// Whether nothing of it can be seen. Control characters can be: each is shown as a sign.
+fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || (misleads(c) && !c.is_control()))
+}
+
+/// The part of a long question that fits, and which one it is.
 fn window(
     lines: Vec<ScreenLine<'static>>,
     scroll: usize,
     height: usize,
     width: usize,
-) -> (Vec<ScreenLine<'static>>, usize) {
-    if lines.len() <= height {
-        return (lines, 0);
+) -> (Vec<ScreenLine<'static>>, Rows) {
+    let all = lines.len();
+    if all <= height {
+        return (lines, Rows { top: 0, shown: all, all });
     }
     let room = height.saturating_sub(1).max(1);
     let top = scroll.min(lines.len() - room);
@@ -188,7 +219,7 @@ fn window(
         below => format!("    {} below: PageDown while you answer", counted(below, "more line")),
     };
     shown.push(line(&cut(&more, width), Some(Tone::Warn)));
-    (shown, top)
+    (shown, Rows { top, shown: room, all })
 }
 
 /// The line that is typed, below other lines. Its end is shown where it is too long.
@@ -203,7 +234,7 @@ fn typing(prompt: &str, typed: &Line, mut lines: Vec<ScreenLine<'static>>, width
         Span::styled(format!("{before}{after}"), style(None)),
     ]));
     let place = |place: usize| u16::try_from(place).unwrap_or(u16::MAX);
-    Panel { lines, cursor: Some((place(column), place(row))) }
+    Panel { lines, cursor: Some((place(column), place(row))), rows: None }
 }
 
 /// The end of a text that fits into so many columns. It is looked for from the end: a text can be long.

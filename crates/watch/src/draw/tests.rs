@@ -10,6 +10,8 @@ use crate::feed::FeedNews;
 use crate::model::tests::{at, choice, id, line, logged, model, permission, press, report};
 use crate::model::{Input, List, Reply};
 
+mod asking;
+
 const COLOURS: Look = Look { paint: Paint::Colour, letters: Letters::Unicode };
 const SIZES: [(u16, u16); 2] = [(80, 24), (120, 40)];
 

@@ -24,6 +24,9 @@ impl Model {
         if matches!(self.mode, Mode::Typing(..) | Mode::Help) && self.panel_scrolls(key) {
             return;
         }
+        if key.code != KeyCode::Esc && self.is_too_soon(now) {
+            return;
+        }
         match &mut self.mode {
             Mode::Browse => pressed.into_iter().for_each(|action| self.act(action, key, now)),
             Mode::Help => self.mode = Mode::Browse,
@@ -39,6 +42,16 @@ impl Model {
                 Typed::Other => {}
             },
             Mode::Confirm { .. } | Mode::Merge { .. } => self.confirm(key),
+        }
+    }
+
+    pub(super) fn paste(&mut self, text: &str, now: Timestamp) {
+        if self.is_too_soon(now) {
+            return;
+        }
+        if let Mode::Typing(_, line) = &mut self.mode {
+            line.insert(text);
+            self.search_as_typed();
         }
     }
 
@@ -166,19 +179,6 @@ impl Model {
         }
     }
 
-    fn begin_answer(&mut self, now: Timestamp) {
-        let open = self.open.as_ref().map(|open| open.id.clone());
-        let chosen = match self.chosen(now) {
-            Some((_, super::HomeLine::Question(line, _))) if open.is_none() => Some(line),
-            _ => self.first_question(open.as_deref()),
-        };
-        match chosen.map(|line| (line.goal.clone(), line.question.id)) {
-            Some((goal, question)) => self.begin_typing(Purpose::Answer { goal, question, part: 0 }),
-            None if open.is_some() => self.warn("this goal has no open question"),
-            None => self.warn("no question is open"),
-        }
-    }
-
     /// Where a text was to be typed and cannot be, what is typed all the same gives no orders.
     fn hold_typing(&mut self) {
         if matches!(self.mode, Mode::Browse)
@@ -190,15 +190,17 @@ impl Model {
 
     pub(super) fn begin_typing(&mut self, purpose: Purpose) {
         self.panel_scroll = 0;
+        self.lose_sight();
         let draft = self.drafts.get(&purpose).map(String::as_str).unwrap_or_default();
         self.mode = Mode::Typing(purpose.clone(), Line::of(draft));
     }
 
     /// Scrolls a question that is longer than its panel.
     fn panel_scrolls(&mut self, key: KeyEvent) -> bool {
+        let page = isize::try_from(self.panel_page).unwrap_or(1);
         let by = match key.code {
-            KeyCode::PageDown => 5,
-            KeyCode::PageUp => -5,
+            KeyCode::PageDown => page,
+            KeyCode::PageUp => -page,
             KeyCode::Down => 1,
             KeyCode::Up => -1,
             _ => return false,
@@ -264,7 +266,17 @@ impl Model {
                 let purpose = Purpose::Tell { goal: goal.clone() };
                 self.send_text(purpose, goal, Act::Tell(text.clone()), text);
             }
-            Purpose::Answer { goal, question, part } => self.submit_answer(goal, question, part, text),
+            Purpose::Answer { goal, question, part } => {
+                let is_permission =
+                    self.asked(&goal, question).is_some_and(|asked| asked.question.kind == "permission");
+                match self.why_not_permitted(&text).filter(|_| is_permission) {
+                    Some(why) => {
+                        self.mode = Mode::Typing(Purpose::Answer { goal, question, part }, line);
+                        self.warn(why);
+                    }
+                    None => self.submit_answer(goal, question, part, text),
+                }
+            }
             Purpose::Retry { goal } => self.submit_retry(goal, line),
         }
     }

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod answering;
 mod changes;
 
 pub(crate) const NOW: &str = "2026-03-01T08:00:00Z";
@@ -159,7 +160,9 @@ fn an_answer_is_an_option_or_words_and_each_part_is_asked_for() {
         (question(1, "choice", "a?", &two), "aone\n2\n", Some("one\n2")),
     ] {
         let mut model = model(&[line(1, "blocked", "x", &json!({}))], vec![asked]);
-        press(&mut model, keys);
+        press(&mut model, &keys[..1]);
+        model.see(Some(Rows { top: 0, shown: 3, all: 3 }), 80);
+        press(&mut model, &keys[1..]);
         let sent = acts(&mut model).pop().map(|(act, _)| act);
         let wanted = wanted.map(|text| Act::Answer { question: 1, text: text.to_owned() });
         assert_eq!(sent, wanted, "{keys:?}");
