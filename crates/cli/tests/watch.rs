@@ -6,6 +6,8 @@ mod support;
 
 use std::path::PathBuf;
 use std::process::Child;
+use std::thread::sleep;
+use std::time::Duration;
 
 use regex::Regex;
 use rustix::process::{Pid, Signal, kill_process};
@@ -95,6 +97,12 @@ fn watch(desk: &Desk, terminal: &mut Terminal, args: &[&str]) -> Child {
     terminal.start(&desk.command([&["watch"], args].concat()))
 }
 
+/// Begins to answer a request that is on the screen. What has just appeared takes no keys for 0.7 seconds, and nothing shows when they are over.
+fn begin_answer(terminal: &mut Terminal) {
+    sleep(Duration::from_secs(1));
+    terminal.press("a");
+}
+
 /// Leaves the dashboard, and looks at the terminal that it leaves.
 fn leave(mut terminal: Terminal, dashboard: Child, keys: &str, code: i32) {
     terminal.press(keys);
@@ -149,7 +157,7 @@ fn the_dashboard_shows_all_goals_and_one_of_them() {
         terminal.wait_to_see("1 needs you");
         terminal.wait_to_see("Running 1");
         snapshot("board", size, &terminal.wait_to_see("$0.42 today"));
-        terminal.press("a");
+        begin_answer(&mut terminal);
         terminal.press("bl");
         snapshot("answer", size, &terminal.wait_to_see("answer> bl"));
         terminal.press("\u{1b}");
@@ -178,7 +186,8 @@ fn keys_answer_send_a_message_pause_resume_cancel_retry_and_merge() {
     let dashboard = watch(&desk, &mut terminal, &[]);
 
     terminal.wait_to_see("Which colour should the greeting have?");
-    terminal.press("a2\r");
+    begin_answer(&mut terminal);
+    terminal.press("2\r");
     terminal.wait_to_see("answered goal");
     desk.wait_for_phase(&asking, "done");
     terminal.wait_to_see("nothing needs you");
