@@ -88,7 +88,9 @@ fn rows_that_were_skipped_by_a_smaller_screen_were_not_seen() {
     }
     let mut model = asking("make\nrm -rf ~");
     for size in [(80, 4), (80, 5), (80, 6)] {
-        let shown = type_on(&mut model, &keys("ay\n\n"), size);
+        type_on(&mut model, &keys("ay"), size);
+        type_on(&mut model, &[KeyCode::PageDown; 10], size);
+        let shown = type_on(&mut model, &[KeyCode::Enter], size);
         assert_eq!(answers(&mut model), Vec::<String>::new(), "{shown}");
         assert!(shown.contains("not sent: "), "{shown}");
         model.take(Input::Key(KeyCode::Esc.into()), at(0));
