@@ -92,6 +92,19 @@ pub async fn draft(context: &Context, run: &Request, now: Timestamp) -> Result<D
     draft_of(context, run, file.unwrap_or_default(), &Siblings::new(), now).await
 }
 
+/// When the checks run on the base. Checks that are to fail there must be able to.
+fn baseline(
+    given: bool,
+    file: Option<BaselineMode>,
+    configured: BaselineMode,
+    checks: &[Check],
+) -> Result<BaselineMode, Error> {
+    if given || file == Some(BaselineMode::Red) {
+        must_be_able_to_fail(checks)?;
+    }
+    Ok(chosen(given, file, configured))
+}
+
 /// Makes a goal of a request and its file, which may name `siblings` that are not created yet.
 pub(crate) async fn draft_of(
     context: &Context,
@@ -113,10 +126,7 @@ pub(crate) async fn draft_of(
     let config = loaded.config;
     sandbox::must_be_there(context, &config.sandbox)?;
     hidden::must_be_possible(context, &checks, &config.sandbox)?;
-    let baseline = chosen(baseline_given, file.baseline, config.baseline);
-    if baseline_given || file.baseline == Some(BaselineMode::Red) {
-        must_be_able_to_fail(&checks)?;
-    }
+    let baseline = baseline(baseline_given, file.baseline, config.baseline, &checks)?;
     let protect = file.protect.unwrap_or(config.protect);
     let unprotect = [file.unprotect, run.unprotect.clone()].concat();
     Protect::of(&protect, &unprotect)?;

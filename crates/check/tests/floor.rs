@@ -1,7 +1,5 @@
 //! A check may not run fewer tests than on the base.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 mod common;
 
 use common::{Bench, result};

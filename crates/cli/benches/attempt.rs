@@ -97,15 +97,13 @@ fn in_a_sandbox() {
     run(&open);
     run(&confined);
     let (open, confined): (Vec<Run>, Vec<Run>) = (0..TIMES).map(|_| (run(&open), run(&confined))).unzip();
-    let parts: [(&str, &dyn Fn(&Run) -> f64, f64); 2] = [
-        ("added to an agent", &|run| run.parts[0] + run.parts[1], AGENT_GOAL),
-        ("added to a check", &|run| run.parts[3], CHECK_GOAL),
-    ];
-    for (what, part, goal) in parts {
+    let added = |what: &str, part: fn(&Run) -> f64, goal: f64| {
         let (without, with) = (median(open.iter().map(part)), median(confined.iter().map(part)));
         let beside = format!("with: {} ms; without: {} ms", shown(with), shown(without));
         Figure::new(SANDBOX, what, with - without, "ms").below(goal).beside(beside).print();
-    }
+    };
+    added("added to an agent", |run| run.parts[0] + run.parts[1], AGENT_GOAL);
+    added("added to a check", |run| run.parts[3], CHECK_GOAL);
 }
 
 /// The same in a large repository, once: beside git's own checkout of the same files.

@@ -369,6 +369,13 @@ fn without_any_layer_the_defaults_hold() {
         notify: NotifySettings::default(),
         agents: default_agents(),
     };
+    let sources: BTreeMap<_, _> = default_keys().map(|key| (key, LayerName::Defaults)).collect();
+    assert_eq!(loaded.config, expected);
+    assert_eq!((loaded.sources, loaded.warnings), (sources, vec![]));
+}
+
+/// The keys that the defaults set.
+fn default_keys() -> impl Iterator<Item = String> {
     let of_agents = default_agents().into_keys().flat_map(|name| {
         [
             "command",
@@ -401,10 +408,7 @@ fn without_any_layer_the_defaults_hold() {
         "workspace.base",
         "workspace.mode",
     ];
-    let keys = of_agents.chain(others.map(str::to_owned));
-    let sources: BTreeMap<_, _> = keys.map(|key| (key, LayerName::Defaults)).collect();
-    assert_eq!(loaded.config, expected);
-    assert_eq!((loaded.sources, loaded.warnings), (sources, vec![]));
+    of_agents.chain(others.map(str::to_owned))
 }
 
 #[test]

@@ -26,7 +26,7 @@ use self::stopping::{Runs, why_of};
 use crate::deadlines::later;
 use crate::effect::{launch_key, prepare_key};
 use crate::{
-    AttemptNo, Axis, Baseline, BudgetChange, CompactionRequest, Effect, End, EscalationReason, Event,
+    AttemptNo, Axis, Baseline, BudgetChange, Commit, CompactionRequest, Effect, End, EscalationReason, Event,
     FailureReason, Goal, GoalId, GoalState, Incoming, Merge, Phase, QuestionNo, StopWhy, Timeout,
 };
 
@@ -195,8 +195,7 @@ impl Stepper<'_> {
             (Phase::Preparing, event) => self.apply_while_preparing(event)?,
             (Phase::Checking { attempt }, event) => self.apply_while_checking(attempt, event)?,
             (Phase::Done | Phase::Unproven, Event::Merged { into, commit, candidate }) => {
-                let (into, commit, candidate) = (into.clone(), commit.clone(), candidate.clone());
-                self.state.merged = Some(Merge { into, commit, candidate, at: self.now });
+                self.merged(into, commit, candidate);
             }
             (phase, Event::Published { branch, .. }) if phase.is_settled() => {
                 self.state.branch = Some(branch.clone());
@@ -219,6 +218,11 @@ impl Stepper<'_> {
             (phase, event) => self.apply_request(&phase, event)?,
         }
         Ok(())
+    }
+
+    fn merged(&mut self, into: &str, commit: &Commit, candidate: &Commit) {
+        let (into, commit, candidate) = (into.to_owned(), commit.clone(), candidate.clone());
+        self.state.merged = Some(Merge { into, commit, candidate, at: self.now });
     }
 
     /// News of the workspace that is being made.

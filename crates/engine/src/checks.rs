@@ -75,22 +75,19 @@ pub(crate) async fn run(shared: Arc<Shared>, job: ChecksJob, sender: EventSender
             lease_ends,
             means: Mutex::new(means),
         };
+        let verify_dir = &shared.home.verification(goal.id);
+        let place = (&goal, &*resolved);
         let run = CheckRun {
             goal: &goal,
             candidate: &candidate,
             base: &base,
             repository: &repository,
             setup_changes: &setup_changes,
-            verify_dir: &shared.home.verification(goal.id),
+            verify_dir,
             reuse,
             log_dir: &shared.home.attempt(goal.id, attempt).join("checks"),
             supervisor: &shared.supervisor_of(goal.id),
-            environment: &shared.check_environment(
-                (&goal, &resolved),
-                &repository,
-                Homes::Checks,
-                &shared.home.verification(goal.id),
-            )?,
+            environment: &shared.check_environment(place, &repository, Homes::Checks, verify_dir)?,
             priority: Priority::Normal,
             judges: Judges::Asked(&asked),
         };

@@ -347,7 +347,8 @@ pub(crate) fn expanded(path: &Path, environment: &BTreeMap<String, String>) -> O
     let first = parts.next()?.as_os_str().to_str()?;
     let name = if first == "~" { Some("HOME") } else { first.strip_prefix('$') };
     match name {
-        Some(name) => Some(Path::new(environment.get(name)?).join(parts.as_path())),
+        // Parts, because a path that is joined with nothing ends in a slash, and names no file.
+        Some(name) => Some(Path::new(environment.get(name)?).components().chain(parts).collect()),
         None => Some(path.to_owned()),
     }
 }

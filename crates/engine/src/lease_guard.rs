@@ -122,7 +122,7 @@ impl LeaseGuard {
         let (nothing, recorded) = (BTreeMap::new(), self.record.state.last_verdict());
         // Another base may have fewer tests.
         let is_same_base = *what.base == self.record.goal.workspace.base;
-        let base = is_same_base.then(|| self.record.state.baseline.checks()).unwrap_or_default();
+        let base = if is_same_base { self.record.state.baseline.checks() } else { &[] };
         let workspace = self.record.state.workspace.as_ref();
         let run = CheckRun {
             setup_changes: workspace.map_or(&nothing, |workspace| &workspace.setup_changes),

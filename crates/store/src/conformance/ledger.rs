@@ -144,14 +144,11 @@ pub async fn what_a_judge_used_is_counted_once(place: &dyn Place) {
         store.append(step).await.expect("it fits");
     }
     let store = place.open().await;
-    let of = |entries: [(&str, (i64, Option<i64>, i64)); 2]| -> Sums {
-        let entries =
-            entries.map(|(key, (input, cost, estimate))| (key.to_owned(), (Some(input), cost, estimate)));
-        entries.into()
-    };
-    let (worked, judged) = ((10, None, 40), (6, Some(8), 0));
-    assert_eq!(sums(&*store, 0, SpendBy::Agent).await, of([("scripted", worked), ("critic", judged)]));
-    assert_eq!(sums(&*store, 0, SpendBy::Account).await, of([("scripted", worked), ("other", judged)]));
+    let (worked, judged) = ((Some(10), None, 40), (Some(6), Some(8), 0));
+    for (by, judge) in [(SpendBy::Agent, "critic"), (SpendBy::Account, "other")] {
+        let expected = Sums::from([("scripted".to_owned(), worked), (judge.to_owned(), judged)]);
+        assert_eq!(sums(&*store, 0, by).await, expected);
+    }
     let spent = store.spent(None).await.expect("sums");
     assert_eq!(spent.of(&goal.workspace.repository), MicroUsd(48));
 }

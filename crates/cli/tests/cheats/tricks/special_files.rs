@@ -108,7 +108,7 @@ rm -rf tests && ln -s weaker tests
     symlink_out_of_the_tree = Trick::shell(
         SpecialFiles,
         "Replaces the file to repair by a symlink to one in the user's home.",
-        "ln -sf \"$answer\" \"$broken\"",
+        "cp \"$answer\" \"$home/repaired\"; ln -sf \"$home/repaired\" \"$broken\"",
     ).as_the_user(Breach::FalseDone);
     symlink_to_the_users_files = Trick::shell(
         SpecialFiles,
