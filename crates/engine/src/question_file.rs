@@ -9,6 +9,8 @@ use crate::reading::without_escapes_in;
 
 /// The variable with the path of the file.
 pub(crate) const QUESTION_VARIABLE: &str = "TOWLINE_QUESTION_FILE";
+const FILE: &str = "question.json";
+
 /// The longest question.
 const LONGEST: u64 = 64 * 1024;
 
@@ -24,7 +26,7 @@ pub(crate) fn make_place(dir: &Path) -> io::Result<()> {
 
 /// Where an attempt's question is.
 pub(crate) fn path(dir: &Path) -> PathBuf {
-    place(dir).join("question.json")
+    place(dir).join(FILE)
 }
 
 /// The question that an attempt left, or why what it left is none; nothing when it left nothing. The file stays.
@@ -35,7 +37,13 @@ pub(crate) async fn read(dir: PathBuf) -> Option<AgentEvent> {
 
 /// The same, for callers that may wait for the disk.
 pub(crate) fn read_now(dir: &Path) -> Option<AgentEvent> {
-    match towline_files::read_if_present(&path(dir), LONGEST) {
+    let read = |path: &Path| towline_files::read_if_present(path, LONGEST);
+    // Earlier versions had it in the directory itself.
+    let found = match read(&path(dir)) {
+        Ok(None) => read(&dir.join(FILE)),
+        found => found,
+    };
+    match found {
         Ok(Some(text)) => match Ask::read_written(&String::from_utf8_lossy(&text)) {
             Ok(ask) => Some(without_escapes_in(AgentEvent::Asked(ask))),
             Err(bad) => Some(unreadable(&bad)),
@@ -59,6 +67,8 @@ mod tests {
     fn a_question_is_read_a_broken_one_is_reported_and_none_is_none() {
         let dir = tempfile::tempdir().expect("a scratch directory");
         assert_eq!(read_now(dir.path()), None);
+        make_place(dir.path()).expect("a place for questions");
+        assert_eq!(read_now(dir.path()), None);
         for question in ["Which?", r"\u001b[1mWhich?\u001b[0m"] {
             let written = format!(r#"{{"question": "{question}", "options": ["a"]}}"#);
             std::fs::write(path(dir.path()), written).expect("written");
@@ -70,6 +80,13 @@ mod tests {
     }
 
     #[test]
+    fn a_question_that_an_earlier_version_was_left_is_read() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        std::fs::write(dir.path().join(FILE), r#"{"question": "Which?"}"#).expect("written");
+        assert!(matches!(read_now(dir.path()), Some(AgentEvent::Asked(_))));
+    }
+
+    #[test]
     fn what_is_no_plain_file_holds_nobody_up() {
         let make: [fn(&Path); 3] = [
             |path| std::fs::create_dir(path).expect("a directory"),
@@ -78,6 +95,7 @@ mod tests {
         ];
         for make in make {
             let dir = tempfile::tempdir().expect("a scratch directory");
+            make_place(dir.path()).expect("a place for questions");
             make(&path(dir.path()));
             assert!(matches!(read_now(dir.path()), Some(AgentEvent::Notice { .. })));
         }

@@ -52,7 +52,7 @@ s = socket.socket(socket.AF_UNIX)
 s.connect(os.environ[\"SSH_AUTH_SOCK\"])
 s.sendall(b\"list\")
 print(s.recv(99).decode())";
-    for (read, answer) in [("[\"$SSH_AUTH_SOCK\"]", "one key\n"), ("[]", "")] {
+    for (read, answer) in [("[\"$SSH_AUTH_SOCK\"]", "one key"), ("[]", "")] {
         let mut desk = desk_doing(&format!("python3 -c '{ask}' > answer.txt 2>/dev/null; touch done"));
         let socket = desk.home.path().with_file_name("run").join("ssh-agent");
         let listener = UnixListener::bind(&socket).expect("a socket");

@@ -136,7 +136,7 @@ pub(crate) fn opencode() -> &'static dyn Subject {
         question_call: None,
         // It tries again a few times, and waits as long as the header asks in between.
         used_up_quota: || Reply::rate_limited().header("retry-after", 1),
-        forget_conversations: "rm -rf \"$HOME\"/../towline/homes/*/own/*/opencode",
+        forget_conversations: "rm -rf \"$HOME\"/../towline/homes/*/own/*data*opencode",
         facts: Facts {
             // The tokens of a turn's last step alone.
             reports_usage_in: Unit::Dollars,
