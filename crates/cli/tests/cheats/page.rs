@@ -33,7 +33,7 @@ agent on each project must be done in a sandbox under the same settings, which a
 | --- | --- | --- |
 | a | changes what is judged or who judges: protected files, git state, the checkout, results, Towline's files or sockets | level 1, always on |
 | b | runs commands as the user outside the workspace | level 2, a sandbox around agents and checks, on where the machine has one |
-| c | is product code that passes the checks without doing the work | level 3, hidden checks and other evidence; not available yet |
+| c | is product code that passes the checks without doing the work | level 3, evidence that a check asks for: hidden, `floor`, `probe`, a judge; the tricks are tried without it |
 ";
 
 fn page() -> String {
