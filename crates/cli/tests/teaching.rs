@@ -110,7 +110,14 @@ fn the_manual_has_a_page_for_every_command_that_help_lists() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let commands = commands(&desk, &[]);
     let mut expected: BTreeSet<String> = commands.iter().map(|name| format!("towline-{name}.1")).collect();
-    let below = ["agents-check", "accounts-open", "service-install", "service-status", "service-remove"];
+    let below = [
+        "agents-check",
+        "accounts-open",
+        "keys-rotate",
+        "service-install",
+        "service-status",
+        "service-remove",
+    ];
     expected.extend(below.map(|name| format!("towline-{name}.1")));
     expected.insert("towline.1".to_owned());
     let files = std::fs::read_dir(&folder).expect("the folder");
