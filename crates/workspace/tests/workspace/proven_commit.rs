@@ -32,8 +32,10 @@ fn every_object_below_a_commit_is_hashed() {
         fs::set_permissions(loose(&id), fs::Permissions::from_mode(0o644)).unwrap();
         fs::copy(loose(&lie), loose(&id)).unwrap();
         let found = project.repository().prove(&commit).unwrap();
+        // Git may find no commit in a file that has another one.
+        let missing = (what == "HEAD").then_some(ProvenCommit::Missing);
         let expected = [ProvenCommit::Damaged(id), ProvenCommit::Damaged(commit.to_string())];
-        assert!(expected.contains(&found), "{what}: {found:?}");
+        assert!(expected.into_iter().chain(missing).any(|one| one == found), "{what}: {found:?}");
     }
 }
 
