@@ -24,7 +24,7 @@ pub struct RepositoryTrust {
     pub state: String,
     /// Those of its settings that need trust.
     pub settings: Vec<WideningSetting>,
-    /// Keys that were accepted earlier and are not set any more.
+    /// Keys that were accepted earlier and are no longer set.
     pub gone: Vec<String>,
     /// When the user accepted them.
     pub accepted_at: Option<jiff::Timestamp>,
@@ -38,7 +38,7 @@ pub struct TrustedRepository {
     pub directory: String,
     pub accepted_at: jiff::Timestamp,
     /// Whether what was accepted is what the file sets now: `current`, `changed`, `not_needed` where nothing is left that needs it, or
-    /// `gone` where there is no such directory any more.
+    /// `gone` where the directory no longer exists.
     pub state: String,
     /// The keys that were accepted.
     pub keys: Vec<String>,
@@ -48,6 +48,6 @@ pub struct TrustedRepository {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RevokedTrust {
-    /// The directory that is not trusted any more; null where none was.
+    /// The directory that is no longer trusted; null where none was.
     pub directory: Option<String>,
 }

@@ -148,7 +148,7 @@ fn about_the_work(record: &GoalRecord) -> Vec<NextStep> {
         (Phase::Unproven, None) => steps.push(step("merge it unproven", Action::MergeUnproven(goal))),
         _ => steps.push(step("the work is in", path)),
     }
-    // Nobody else has the commit of work in place.
+    // The commit of work in place is in no other repository.
     if is_done && !record.goal.workspace.mode.is_in_place() {
         steps.push(step("prove it to others", Action::Prove(goal)));
     }

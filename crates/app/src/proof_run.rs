@@ -213,7 +213,7 @@ impl Scratch {
     fn make(outer: &Home, goal: GoalId) -> Result<Self, Error> {
         let make = || -> std::io::Result<Self> {
             outer.make(&outer.proofs())?;
-            // Nobody takes one for left over whose lock is not held yet.
+            // One whose lock is not held yet must not be removed as a leftover.
             let all = towline_files::append(&outer.proofs().join("lock"))?;
             all.lock()?;
             remove_left(outer);

@@ -57,7 +57,7 @@ impl Removal {
 }
 
 /// Removes goals one by one and shows each; one that cannot be removed does not keep the others. One that has not ended is removed if
-/// `agrees` does. By `force`, nobody is asked, unmerged work is stored under a private ref, and goals that cannot be read are removed, too.
+/// `agrees` does. With `force`, there is no question, unmerged work is stored under a private ref, and goals that cannot be read are removed, too.
 pub async fn remove(
     context: &Context,
     ids: &[String],
@@ -125,7 +125,7 @@ async fn report_to_server(home: &Home, goal: GoalId) {
     }
 }
 
-/// Whether a person gives up a goal that could go on. What an engine runs is refused anyway, so nobody is asked about it.
+/// Whether a person gives up a goal that could go on. What an engine runs is refused anyway, without a question.
 fn is_agreed(home: &Home, record: &GoalRecord, agrees: &mut impl FnMut(&GoalRecord) -> bool) -> bool {
     !record.state.phase.has_ended() && !is_driven(home, record.lease.as_ref()) && agrees(record)
 }

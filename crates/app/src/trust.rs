@@ -176,7 +176,7 @@ impl WideningFile {
     }
 }
 
-/// Forgets what the user has accepted for the file that holds here; where there is none any more, for the nearest directory above.
+/// Forgets what the user has accepted for the file that holds here; where that file is gone, for the nearest directory above.
 pub fn revoke_trust(context: &Context) -> Result<RevokedTrust, Error> {
     let Some(home) = existing_home(context)? else { return Ok(RevokedTrust { directory: None }) };
     let found = context.directory.ancestors().find(|folder| folder.join(PROJECT_FILE).exists());
@@ -228,7 +228,7 @@ fn state_now(context: &Context, directory: &Path, record: &Record) -> &'static s
         Ok(Some(file)) if file.directory == directory && hash(&file.settings) == record.sha256 => "current",
         Ok(Some(file)) if file.directory == directory => "changed",
         Ok(_) => "not_needed",
-        // Nobody can know before it is mended.
+        // It is unknown until the file can be read again.
         Err(_) => "changed",
     }
 }

@@ -52,7 +52,7 @@ pub struct JudgeQuestion<'a> {
     pub rubric: &'a str,
     /// The agent, if the check names one.
     pub agent: Option<&'a AgentName>,
-    /// The place for its logs, which nobody has used.
+    /// An unused place for its logs.
     pub run_dir: PathBuf,
     /// How long it may take.
     pub timeout: Duration,

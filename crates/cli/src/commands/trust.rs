@@ -50,8 +50,8 @@ pub(crate) async fn run(context: &Context, args: &Trust) -> Result<(), Error> {
     }
 }
 
-/// Asks about what the repository's file sets, where a person can be asked and has not accepted it. Anywhere else whoever reads the
-/// configuration refuses it.
+/// Asks about settings of the repository's file that the person at the terminal has not accepted. Without a terminal, reading the
+/// configuration refuses them.
 pub(crate) fn ask_first(context: &Context, is_for_programs: bool) -> Result<(), Error> {
     if is_for_programs || !is_person_here() {
         return Ok(());
