@@ -227,7 +227,9 @@ impl Confiner<'_> {
         }
         read.extend(expanded(&settings.read));
         write.extend(expanded(&settings.write));
-        let filled = Some(self.home.filled_caches(self.goal.place()));
+        let filled = self.home.filled_caches(self.goal.place());
+        // Setup fills them once, before any agent.
+        let fills_caches = !self.goal.workspace.setup.is_empty() && !filled.exists();
         let (own, signals) = (Vec::new(), Signals::AreForTheProgram);
         let users_home = self.resolved.environment.get("HOME").map(PathBuf::from);
         let mut room = Room {
@@ -236,7 +238,8 @@ impl Confiner<'_> {
             environment,
             users_home,
             own,
-            filled,
+            filled: Some(filled),
+            fills_caches,
             read,
             write,
             hide,

@@ -59,6 +59,7 @@ impl Rehearsal<'_> {
             users_home: None,
             own: Vec::new(),
             filled: None,
+            fills_caches: false,
             signals: Signals::AreForTheProgram,
             environment: self.environment,
         }

@@ -74,10 +74,10 @@ fn add_rules(room: &Room, tools: Tools<'_>, outside: &mut Words, inside: &mut Wo
     let mut layers = BTreeMap::new();
     for (path, rule) in &rules {
         match rule {
-            Rule::Layered(from) if tools.can_layer => {
+            Rule::Layered(from) if tools.can_layer && must_be_layered(room, path, from) => {
                 layers.insert(path.clone(), from.clone());
             }
-            // Without layers the program has a directory of its own.
+            // The program has a directory of its own.
             Rule::Layered(from) if *from == room.private.empty() => {}
             // The layer has the same.
             Rule::Read(_) if is_below(path, &layers) => {}
@@ -100,14 +100,13 @@ fn add_rules(room: &Room, tools: Tools<'_>, outside: &mut Words, inside: &mut Wo
     }
     outside.bind("--bind", &room.private.layers(), &Path::new(OURS).join("layers"));
     let mut of_layers = Words::default();
-    for (number, (place, from)) in layers.iter().enumerate() {
-        let number = number_of(place, number);
-        outside.bind("--ro-bind", from, &Path::new(OURS).join("caches").join(&number));
-        let filled = room.filled.as_ref().map(|filled| filled.join(&number).join("upper"));
-        if let Some(filled) = filled.filter(|filled| filled.is_dir()) {
-            outside.bind("--ro-bind", &filled, &Path::new(OURS).join("filled").join(&number));
+    for (place, from) in &layers {
+        let name = name_of(place);
+        outside.bind("--ro-bind", from, &Path::new(OURS).join("caches").join(&name));
+        if let Some(filled) = filled(room, place) {
+            outside.bind("--ro-bind", &filled, &Path::new(OURS).join("filled").join(&name));
         }
-        of_layers.add([LAYER, &number]);
+        of_layers.add([LAYER, &name]);
         of_layers.path(place);
     }
     // What is hidden is hidden in the layers.
@@ -115,11 +114,22 @@ fn add_rules(room: &Room, tools: Tools<'_>, outside: &mut Words, inside: &mut Wo
     inside.0 = of_layers.0;
 }
 
-/// The name of a layer: the same in each sandbox with these private directories, however many caches there are meanwhile.
-fn number_of(place: &Path, number: usize) -> String {
-    let is_plain = |c: &char| c.is_ascii_alphanumeric();
-    let name: String = place.to_string_lossy().chars().filter(is_plain).collect();
-    if name.is_empty() { number.to_string() } else { name }
+/// Whether a cache needs a layer. Each takes time at every start, so one that nobody has anything in is an ordinary directory of the
+/// private home, unless what the program writes there is kept.
+fn must_be_layered(room: &Room, place: &Path, from: &Path) -> bool {
+    from != room.private.empty() || room.fills_caches || filled(room, place).is_some()
+}
+
+/// What setup left in this cache.
+fn filled(room: &Room, place: &Path) -> Option<PathBuf> {
+    let filled = room.filled.as_ref()?.join(name_of(place)).join("upper");
+    filled.read_dir().is_ok_and(|mut entries| entries.next().is_some()).then_some(filled)
+}
+
+/// The name of a layer: the same in each sandbox with these private directories.
+fn name_of(place: &Path) -> String {
+    let name: String = place.to_string_lossy().chars().filter(char::is_ascii_alphanumeric).collect();
+    if name.is_empty() { "cache".to_owned() } else { name }
 }
 
 fn is_below(path: &Path, layers: &BTreeMap<PathBuf, PathBuf>) -> bool {

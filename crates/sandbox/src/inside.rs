@@ -22,7 +22,7 @@ use crate::room::OURS;
 /// The first argument of the program that runs in the sandbox.
 pub const SUBCOMMAND: &str = "sandboxed";
 
-/// Before a cache: its number and its place.
+/// Before a cache: its name and its place.
 pub(crate) const LAYER: &str = "--layer";
 /// Before a file that is to be empty.
 pub(crate) const HIDE: &str = "--hide";
@@ -52,8 +52,8 @@ pub fn enter(arguments: impl IntoIterator<Item = OsString>) -> io::Error {
 
 fn prepare(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Command> {
     let orders = read(arguments)?;
-    for (number, place) in &orders.layers {
-        layer(number, place).map_err(about(place))?;
+    for (name, place) in &orders.layers {
+        layer(name, place).map_err(about(place))?;
     }
     for file in &orders.hidden {
         mount_bind("/dev/null", file).map_err(|error| about(file)(error.into()))?;
@@ -86,8 +86,8 @@ fn read(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Orders> {
         let mut next = || arguments.next().ok_or_else(|| bad("an argument is missing"));
         match argument.to_str() {
             Some(LAYER) => {
-                let number = next()?.into_string().map_err(|_| bad("a layer has no number"))?;
-                orders.layers.push((number, next()?.into()));
+                let name = next()?.into_string().map_err(|_| bad("a layer has no name"))?;
+                orders.layers.push((name, next()?.into()));
             }
             Some(HIDE) => orders.hidden.push(next()?.into()),
             Some(PROGRAM) => {
@@ -101,14 +101,14 @@ fn read(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Orders> {
 }
 
 /// Mounts a cache of the user's with what the program writes above it.
-fn layer(number: &str, place: &Path) -> io::Result<()> {
-    let written = Path::new(OURS).join("layers").join(number);
+fn layer(name: &str, place: &Path) -> io::Result<()> {
+    let written = Path::new(OURS).join("layers").join(name);
     let (upper, work) = (written.join("upper"), written.join("work"));
     std::fs::create_dir_all(&upper)?;
     std::fs::create_dir_all(&work)?;
     std::fs::create_dir_all(place)?;
-    let cache = Path::new(OURS).join("caches").join(number);
-    let filled = Path::new(OURS).join("filled").join(number);
+    let cache = Path::new(OURS).join("caches").join(name);
+    let filled = Path::new(OURS).join("filled").join(name);
     let lower = if filled.is_dir() {
         format!("{}:{}", filled.display(), cache.display())
     } else {

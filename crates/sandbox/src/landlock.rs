@@ -423,6 +423,7 @@ mod tests {
             users_home: None,
             own: Vec::new(),
             filled: None,
+            fills_caches: false,
             signals: crate::room::Signals::AreForTheProgram,
         };
         let set = super::environment(&room, &room.rules());

@@ -24,6 +24,8 @@ pub struct Room {
     pub own: Vec<PathBuf>,
     /// What setup left in the user's caches, before any agent: it lies between them and what the program writes.
     pub filled: Option<PathBuf>,
+    /// Whether what the program writes into caches is kept, also into those that the user does not have.
+    pub fills_caches: bool,
     /// Paths that can be read although they are in a hidden place. What is missing is left out.
     pub read: Vec<PathBuf>,
     /// Paths that can be changed. What is missing is left out.
@@ -260,6 +262,7 @@ mod tests {
             users_home: None,
             own: Vec::new(),
             filled: None,
+            fills_caches: false,
             read: vec![home.join("read")],
             write: Vec::new(),
             hide: vec![PathBuf::from("/usr/lib")],

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use towline_core::{Network, Sandbox};
 
+use crate::bubblewrap::{Tools, wrapper};
 use crate::private::Private;
 use crate::room::{PrivatePath, Room, Rule, Signals};
 
@@ -36,6 +37,7 @@ impl Scene {
             users_home: Some(path("home")),
             own: vec![path("home/.agent"), path("elsewhere")],
             filled: None,
+            fills_caches: false,
             read: vec![path("repository/.git"), path("home/notes"), path("missing")],
             write: vec![path("work")],
             hide: vec![path("repository")],
@@ -75,6 +77,31 @@ fn caches_are_layered_and_hold_no_secrets() {
     assert_eq!(scene.rule("home/.cargo/credentials.toml"), Some(Rule::Hidden));
     let missing = scene.rule("home/.gradle/caches");
     assert_eq!(missing, Some(Rule::Layered(scene.room.private.empty())));
+}
+
+#[test]
+fn a_cache_that_the_user_does_not_have_is_layered_only_if_something_is_kept_in_it() {
+    let mut scene = Scene::new();
+    let layers = |room: &Room| {
+        let tools =
+            Tools { bubblewrap: Path::new("bwrap"), towline: Path::new("/bin/towline"), can_layer: true };
+        let words = wrapper(tools, room);
+        let places = words.iter().zip(words.iter().skip(2)).filter(|(word, _)| *word == "--layer");
+        places.map(|(_, place)| PathBuf::from(place)).collect::<Vec<_>>()
+    };
+    let users = ["home/.cargo", "home/.npm"].map(|name| scene.path(name));
+    assert_eq!(layers(&scene.room), users);
+    scene.room.fills_caches = true;
+    assert!(layers(&scene.room).contains(&scene.path("home/.gradle/caches")));
+    // What setup has left there is under what comes later.
+    (scene.room.fills_caches, scene.room.filled) = (false, Some(scene.path("filled")));
+    let gradle = scene.path("home/.gradle/caches").display().to_string();
+    let name: String = gradle.chars().filter(char::is_ascii_alphanumeric).collect();
+    let upper = scene.path("filled").join(name).join("upper");
+    fs::create_dir_all(&upper).expect("a directory");
+    assert_eq!(layers(&scene.room), users, "setup has used it and left nothing");
+    fs::write(upper.join("package"), "fetched").expect("written");
+    assert!(layers(&scene.room).contains(&scene.path("home/.gradle/caches")));
 }
 
 #[test]
