@@ -203,6 +203,7 @@ impl Scratch {
             users_home: None,
             own: Vec::new(),
             filled: None,
+            fills_caches: false,
             signals: Signals::AreForTheProgram,
         };
         let wrapper = self.machine.wrapper(&room);
