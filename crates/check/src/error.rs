@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use towline_core::NoOpinion;
 use towline_process::ProcessError;
 use towline_workspace::WorkspaceError;
 
@@ -45,6 +46,9 @@ pub enum CheckError {
         /// What is wrong with them.
         source: WorkspaceError,
     },
+    /// A judge gave no verdict, for a reason that has nothing to do with the work. All other checks are met.
+    #[error("the judge of the check `{check}` gave no verdict")]
+    NoOpinion { check: String, reason: NoOpinion },
     /// A candidate whose protected files are not those of the base.
     #[error(
         "the candidate is not what it should be: a protected path differs from the base ({change}); retry the goal, \

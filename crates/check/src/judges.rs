@@ -2,7 +2,8 @@
 //! can only reject.
 //!
 //! Neighbours: the engine starts the agent and reads its answer ([`Judge`]); what it is asked and how its answer is read is in the core.
-//! Only a clear acceptance is one. A judge that fails for reasons that have nothing to do with the work is asked again.
+//! Only a clear acceptance is one. A judge that fails for reasons that have nothing to do with the work is asked again. If that does
+//! not help, there is no verdict ([`CheckError::NoOpinion`]): the work meets all other checks, and no agent could do anything about it.
 
 use std::fmt;
 use std::future::Future;
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use towline_core::{AgentName, Check, CheckKind, CheckResult, Opinion};
+use towline_core::{AgentName, Check, CheckKind, CheckResult, NoOpinion, Opinion};
 
 use crate::finding::Finding;
 use crate::run_logs::RunLogs;
@@ -62,16 +63,18 @@ pub struct JudgeQuestion<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JudgeAnswer {
     Opinion(Opinion),
-    /// None, for a reason that may pass and has nothing to do with the work.
+    /// It accepted the same files before, in a verdict that was not reached.
+    Accepted(CheckResult),
+    /// None, for a reason that may pass in a moment.
     NotNow {
         why: String,
     },
-    /// None, and asking again would not help.
-    NoOpinion {
+    /// It answered, and its answer is none.
+    Unclear {
         why: String,
-        /// The judge's own words, if there are any.
-        words: String,
     },
+    /// None, and asking again now would not help.
+    No(NoOpinion),
 }
 
 impl fmt::Debug for Judges<'_> {
@@ -95,16 +98,20 @@ impl CheckRun<'_> {
         let judges = self.goal.checks.iter().zip(1..).filter(|(check, _)| check.kind.is_judge());
         for (check, number) in judges {
             let started = Instant::now();
-            let finding = match self.judges {
+            let result = match self.judges {
                 Judges::LeftOut => continue,
-                Judges::Recorded(recorded) => not_asked_again(check, recorded),
+                Judges::Recorded(recorded) => {
+                    not_asked_again(check, recorded).into_result(&check.name, started.elapsed())
+                }
                 Judges::Asked(judge) => {
                     on_progress(Progress::Started { name: check.name.clone(), process: None });
                     let logs = RunLogs::new(self.log_dir, log_name(check, number));
-                    found(asked(judge, check, &logs, stop).await?)
+                    match asked(judge, check, &logs, stop).await? {
+                        Asked::Now(opinion) => found(opinion).into_result(&check.name, started.elapsed()),
+                        Asked::Before(result) => result,
+                    }
                 }
             };
-            let result = finding.into_result(&check.name, started.elapsed());
             on_progress(Progress::Finished { result: result.clone() });
             let is_last = !result.met;
             results.push(result);
@@ -125,26 +132,51 @@ impl CheckRun<'_> {
     }
 }
 
-/// Asks until there is an answer, as often as it makes sense and there is time.
+/// What a judge thinks of the work.
+enum Asked {
+    Now(Opinion),
+    Before(CheckResult),
+}
+
+/// Asks until there is an opinion, as often as it makes sense and there is time.
 async fn asked<F: Future<Output = ()>>(
     judge: &dyn Judge,
     check: &Check,
     logs: &RunLogs,
     stop: &mut Stop<F>,
-) -> Result<JudgeAnswer, CheckError> {
+) -> Result<Asked, CheckError> {
     let CheckKind::Judge { rubric, agent } = &check.kind else {
         return Err(CheckError::BadCheck { check: check.name.clone(), problem: "is not a judge" });
     };
+    let none = |reason| Err(CheckError::NoOpinion { check: check.name.clone(), reason });
     let started = Instant::now();
     let mut pauses = PAUSES.into_iter();
+    let mut was_unclear = false;
     loop {
         stop.must_not_have_come().await?;
         let timeout = check.timeout.saturating_sub(started.elapsed());
         let run_dir = logs.fresh();
         let question = JudgeQuestion { check: &check.name, rubric, agent: agent.as_ref(), run_dir, timeout };
         let answer = judge.ask(question).await?;
-        let pause = pauses.next().filter(|pause| started.elapsed() + *pause < check.timeout);
-        let (JudgeAnswer::NotNow { .. }, Some(pause)) = (&answer, pause) else { return Ok(answer) };
+        let fits = |pause: &Duration| started.elapsed() + *pause < check.timeout;
+        let pause = match answer {
+            JudgeAnswer::Opinion(opinion) => return Ok(Asked::Now(opinion)),
+            JudgeAnswer::Accepted(result) => return Ok(Asked::Before(result)),
+            JudgeAnswer::No(reason) => return none(reason),
+            JudgeAnswer::NotNow { why } => match pauses.next().filter(fits) {
+                Some(pause) => pause,
+                None => return none(NoOpinion::Unreachable { message: why }),
+            },
+            JudgeAnswer::Unclear { why } if was_unclear || !fits(&Duration::ZERO) => {
+                return none(NoOpinion::Unusable {
+                    message: format!("{why}; retry the goal, or let another model judge"),
+                });
+            }
+            JudgeAnswer::Unclear { .. } => {
+                was_unclear = true;
+                Duration::ZERO
+            }
+        };
         tokio::select! {
             () = stop.wait() => return Err(CheckError::Stopped),
             () = tokio::time::sleep(pause) => {}
@@ -152,29 +184,13 @@ async fn asked<F: Future<Output = ()>>(
     }
 }
 
-/// What an answer means for the work. Nothing but an acceptance is one.
-fn found(answer: JudgeAnswer) -> Finding {
-    match answer {
-        JudgeAnswer::Opinion(Opinion { accepts: true, reasons }) => {
-            Finding::met().with_evidence(words_of_judge(&reasons))
-        }
-        JudgeAnswer::Opinion(Opinion { accepts: false, reasons }) if reasons.is_empty() => {
-            Finding::not_met("the judge rejects the work, and gives no reason")
-        }
-        JudgeAnswer::Opinion(Opinion { accepts: false, reasons }) => {
-            Finding::not_met("the judge rejects the work; its reasons, in its own words, are below")
-                .with_evidence(words_of_judge(&reasons))
-        }
-        JudgeAnswer::NotNow { why } => {
-            let tries = PAUSES.len() + 1;
-            Finding::not_met(format!(
-                "the judge gave no verdict, which is no judgement of the work: {why} (asked up to {tries} times)"
-            ))
-        }
-        JudgeAnswer::NoOpinion { why, words } => {
-            Finding::not_met(format!("the judge gave no verdict, which is no judgement of the work: {why}"))
-                .with_evidence(evidence::beginning(words.as_bytes()))
-        }
+/// What an opinion means for the work.
+fn found(Opinion { accepts, reasons }: Opinion) -> Finding {
+    match accepts {
+        true => Finding::met().with_evidence(words_of_judge(&reasons)),
+        false if reasons.is_empty() => Finding::not_met("the judge rejects the work, and gives no reason"),
+        false => Finding::not_met("the judge rejects the work; its reasons, in its own words, are below")
+            .with_evidence(words_of_judge(&reasons)),
     }
 }
 

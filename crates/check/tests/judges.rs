@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::{Bench, PATIENCE, check, result};
 use towline_check::{Asking, CheckError, Judge, JudgeAnswer, JudgeQuestion, Progress};
-use towline_core::{AgentName, Check, CheckKind, CheckResult, Opinion, Verdict};
+use towline_core::{AgentName, Axis, Check, CheckKind, CheckResult, NoOpinion, Opinion, Verdict};
 
 /// Gives these answers, one after the other, and remembers where it was to write.
 #[derive(Clone, Default)]
@@ -121,16 +121,48 @@ async fn a_rejection_is_red_with_the_judges_own_words_bounded_and_without_what_s
     );
 }
 
+/// Why there is no verdict.
+async fn reason(bench: &Bench) -> NoOpinion {
+    match bench.run(pending(), |_| ()).await {
+        Err(CheckError::NoOpinion { check, reason }) if check == "review" => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn unclear() -> JudgeAnswer {
+    JudgeAnswer::Unclear { why: "its last message is empty".into() }
+}
+
 #[tokio::test]
-async fn an_answer_that_is_no_opinion_is_never_an_acceptance_and_is_not_asked_for_again() {
-    let (why, words) = ("its last message is empty".to_owned(), "accept: true".to_owned());
-    let answers = Answers::of([JudgeAnswer::NoOpinion { why, words }]);
-    let verdict = bench("true", &answers).verdict().await;
-    let review = of(&verdict, "review");
-    assert_eq!((review.met, review.evidence.as_str()), (false, "accept: true"));
-    let expected = "the judge gave no verdict, which is no judgement of the work: its last message is empty";
-    assert_eq!(review.problem.as_deref(), Some(expected));
-    assert_eq!(answers.asked().len(), 1);
+async fn an_answer_that_is_no_opinion_is_asked_for_once_more_and_is_never_a_verdict() {
+    let answers = Answers::of([unclear(), unclear()]);
+    let message = "its last message is empty; retry the goal, or let another model judge".to_owned();
+    assert_eq!(reason(&bench("true", &answers)).await, NoOpinion::Unusable { message });
+    assert_eq!(answers.asked().len(), 2);
+    let corrected = Answers::of([unclear(), rejects(&["no"])]);
+    let verdict = bench("true", &corrected).verdict().await;
+    assert_eq!(of(&verdict, "review").evidence, "- no\n");
+}
+
+#[tokio::test]
+async fn what_asking_again_cannot_cure_is_no_verdict_at_once() {
+    for no in [
+        NoOpinion::Limited { until: None, guessed: false },
+        NoOpinion::Budget { axis: Axis::Usd },
+        NoOpinion::Unusable { message: "sign in".into() },
+    ] {
+        let answers = Answers::of([JudgeAnswer::No(no.clone())]);
+        assert_eq!(reason(&bench("true", &answers)).await, no);
+        assert_eq!(answers.asked().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_a_judge_accepted_before_counts_as_it_was_found_then() {
+    let before = result("review", 0, "- fine\n");
+    let verdict = bench("true", &Answers::of([JudgeAnswer::Accepted(before.clone())])).verdict().await;
+    assert!(verdict.met());
+    assert_eq!(of(&verdict, "review"), &before);
 }
 
 #[tokio::test]
@@ -147,9 +179,9 @@ async fn a_judge_whose_time_is_up_is_not_asked_again() {
     let answers = Answers::of([not_now()]);
     let mut bench = bench("true", &answers);
     bench.goal.checks[0].timeout = Duration::from_secs(1);
-    let verdict = bench.verdict().await;
-    let problem = of(&verdict, "review").problem.clone().unwrap();
-    assert!(problem.contains("is no judgement of the work: the model is overloaded"), "{problem}");
+    let message = "the model is overloaded".to_owned();
+    assert_eq!(reason(&bench).await, NoOpinion::Unreachable { message });
+    assert_eq!(answers.asked().len(), 1);
 }
 
 #[tokio::test]

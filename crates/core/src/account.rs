@@ -1,12 +1,18 @@
 //! The state of an account with a provider: agents that share one are limited together.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::deadlines::later;
 use crate::{
-    AgentEvent, AgentName, End, EndKind, EscalationReason, Event, Goal, GoalState, LimitStatus, Phase,
-    Unavailable,
+    AgentEvent, AgentName, End, EndKind, EscalationReason, Event, Goal, GoalState, LimitStatus, NoOpinion,
+    Phase, Unavailable,
 };
+
+/// How long an account is left alone whose limit has no known end.
+const UNKNOWN_LIMIT: Duration = Duration::from_secs(60);
 
 /// An account as it was last seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +25,13 @@ pub struct Account {
     pub status: AccountStatus,
     /// When it was seen to change.
     pub updated_at: Timestamp,
+}
+
+impl Account {
+    /// When one is let through although nobody knows when the limit ends: it finds out.
+    pub(crate) fn tried_again_at(&self) -> Timestamp {
+        later(self.updated_at, UNKNOWN_LIMIT)
+    }
 }
 
 /// Whether an account can be used.
@@ -54,8 +67,18 @@ impl AccountStatus {
                 };
                 Some(Self::Limited { until: announced.or_else(guess), guessed: announced.is_none() })
             }
-            Event::AttemptEnded { end: End::Auth { .. }, .. } => Some(Self::Closed),
-            Event::AttemptEnded { end, .. } if !end.is_bad() => Some(Self::Open),
+            Event::JudgeEnded { end: End::RateLimited { until }, .. } => {
+                Some(Self::Limited { until: *until, guessed: until.is_none() })
+            }
+            // The goal has guessed until when it waits.
+            Event::JudgeUnavailable { reason: NoOpinion::Limited { until: None, .. }, .. } => {
+                Some(Self::Limited { until: state.phase.until(), guessed: true })
+            }
+            Event::AttemptEnded { end: End::Auth { .. }, .. }
+            | Event::JudgeEnded { end: End::Auth { .. }, .. } => Some(Self::Closed),
+            Event::AttemptEnded { end, .. } | Event::JudgeEnded { end, .. } if !end.is_bad() => {
+                Some(Self::Open)
+            }
             _ => None,
         }
     }
@@ -72,6 +95,11 @@ impl GoalState {
             let ends = [EndKind::RateLimited.name(), EndKind::Auth.name()];
             goal.account_of(agent) == account && ends.contains(&unavailable.end.as_str())
         };
-        waits && self.unavailable.iter().any(is_of_account)
+        let waits_for_judge = matches!(
+            self.phase,
+            Phase::Limited { .. } | Phase::Escalated { reason: EscalationReason::JudgeUnavailable { .. } }
+        );
+        let judge_is_of_account = self.absent_judge.as_ref().is_some_and(|absent| absent.account == account);
+        waits && self.unavailable.iter().any(is_of_account) || waits_for_judge && judge_is_of_account
     }
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::names::{name_of, value_named};
 use crate::{
     AgentEvent, AgentName, Answerer, AttemptNo, BudgetChange, Check, CheckProcess, CheckResult, Commit, End,
-    Generation, GoalId, Inherited, MissingProgram, Outcome, PauseReason, Phase, Purse, QuestionNo, Reply,
-    Seq, SessionId, Timeout, Usage, Verdict, WorkspaceBinding,
+    Generation, GoalId, Inherited, MissingProgram, NoOpinion, Outcome, PauseReason, Phase, Purse, QuestionNo,
+    Reply, Seq, SessionId, Timeout, Usage, Verdict, WorkspaceBinding,
 };
 
 /// An entry of a goal's log, or one that is on its way there.
@@ -223,6 +223,9 @@ pub enum Event {
         model: Option<String>,
         /// The name of the directory of its logs, below the attempt's `checks`.
         directory: String,
+        /// The tree that it judges. Earlier versions did not record it.
+        #[serde(default)]
+        tree: String,
     },
     /// A judge has used something.
     JudgeUsed {
@@ -233,6 +236,8 @@ pub enum Event {
     },
     /// A judge's conversation is over, and nothing of it is left.
     JudgeEnded { n: u32, end: End },
+    /// A judge gave no verdict, for a reason that has nothing to do with the work: so the work has none either.
+    JudgeUnavailable { check: String, agent: AgentName, account: String, reason: NoOpinion },
     /// All checks ran.
     VerdictReached {
         /// What they found.

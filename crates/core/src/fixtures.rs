@@ -575,6 +575,7 @@ impl Story {
             | Event::CheckStarted { .. }
             | Event::CheckFinished { .. }
             | Event::JudgeStarted { .. }
+            | Event::JudgeUnavailable { .. }
             | Event::VerdictReached { .. }
             | Event::ChecksFailed { .. }
             | Event::Stopped => Some(self.state.last_attempt().map_or(AttemptNo::FIRST, |attempt| attempt.n)),

@@ -3,10 +3,15 @@
 //!
 //! A judge can only reject. Whatever is not a clear acceptance in the form that it was asked for is none.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentName, AttemptNo, Commit, End, Goal, GoalState, MicroUsd, Usage};
+use crate::{
+    Account, AccountStatus, AgentName, AttemptNo, Axis, CheckResult, Commit, End, Goal, GoalState, MicroUsd,
+    Usage,
+};
 
 /// How much of the end of a last message is searched for the answer.
 const LONGEST_ANSWER: usize = 16 * 1024;
@@ -37,12 +42,100 @@ pub struct Judging {
     pub end: Option<End>,
     /// All that it has used so far.
     pub usage: Usage,
+    /// The tree that it judges.
+    #[serde(default)]
+    pub tree: String,
+    /// What its check found, if it has accepted the work and there is no verdict yet: it need not be asked again about these files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<CheckResult>,
 }
 
 impl Judging {
     /// Whether the model was asked, so that what is not reported is unknown rather than nothing.
     pub fn may_have_used(&self) -> bool {
         !self.usage.is_empty() || self.end == Some(End::Completed)
+    }
+}
+
+/// Why a judge gave no verdict. None of it is about the work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum NoOpinion {
+    /// The quota of its account is used up.
+    Limited {
+        /// When it opens again, as far as it is known.
+        until: Option<Timestamp>,
+        /// Whether that time is a guess of ours.
+        #[serde(default)]
+        guessed: bool,
+    },
+    /// Its provider or its program failed, or it was too slow, each time that it was asked.
+    Unreachable { message: String },
+    /// A budget of the goal is spent.
+    Budget { axis: Axis },
+    /// It is of no use to ask it again before a person has done something.
+    Unusable {
+        /// What is wrong, and what to do.
+        message: String,
+    },
+}
+
+impl fmt::Display for NoOpinion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limited { .. } => f.write_str("the quota of its account is used up"),
+            Self::Budget { axis } => write!(f, "the goal's budget `{axis}` is spent"),
+            Self::Unreachable { message } | Self::Unusable { message } => f.write_str(message),
+        }
+    }
+}
+
+/// A judge that gave no verdict, until there is one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AbsentJudge {
+    /// Whose quota it uses.
+    pub account: String,
+    /// When it gave none for the last time.
+    pub at: Timestamp,
+    /// How often in a row it did not answer.
+    pub tries: u32,
+    /// How many of them used something all the same.
+    pub paid: u32,
+    /// When that began; none while it waits for a quota.
+    pub since: Option<Timestamp>,
+}
+
+impl AbsentJudge {
+    /// The operator wants it asked again: what went wrong before does not count.
+    pub(crate) const fn begin_anew(&mut self) {
+        (self.tries, self.paid, self.since) = (0, 0, None);
+    }
+}
+
+impl Account {
+    /// Why a judge of this account need not be asked now, because it is known that it cannot answer. What the goal has already
+    /// waited for, or called a person for, is no reason: it was to go on since then.
+    pub fn keeps_from_judging(&self, absent: Option<&AbsentJudge>, now: Timestamp) -> Option<NoOpinion> {
+        if absent.is_some_and(|absent| absent.account == self.name && self.updated_at <= absent.at) {
+            return None;
+        }
+        match self.status {
+            AccountStatus::Limited { until, guessed } => {
+                let (until, guessed) = match until {
+                    Some(until) => (until, guessed),
+                    None => (self.tried_again_at(), true),
+                };
+                (until > now).then_some(NoOpinion::Limited { until: Some(until), guessed })
+            }
+            AccountStatus::Closed => Some(NoOpinion::Unusable {
+                message: format!(
+                    "the account `{0}` is closed, because its credentials were refused; sign in, then run \
+                     `towline accounts open {0}`",
+                    self.name
+                ),
+            }),
+            AccountStatus::Open | AccountStatus::Trial => None,
+        }
     }
 }
 

@@ -59,7 +59,7 @@ pub use ids::{
     AgentName, AttemptId, AttemptNo, Commit, Generation, GoalId, InvalidId, MessageNo, PoolSeq, QuestionNo,
     Seq, SessionId,
 };
-pub use judging::{Exhibit, Judging, Opinion};
+pub use judging::{AbsentJudge, Exhibit, Judging, NoOpinion, Opinion};
 pub use phase::{EscalationReason, FailureReason, PauseReason, Phase, StopWhy, Stopping};
 pub use plain_text::{harmless, misleads, misleads_after, plain_line, without_escapes};
 pub use policy::Policy;

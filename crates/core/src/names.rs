@@ -119,7 +119,7 @@ mod tests {
     fn no_event_or_phase_has_another_name() {
         let events = "created claimed prerequisites_met account_unavailable agent_unavailable dispatched shared_budget_spent prepared prepare_failed repository_gone unconfigured \
                       baseline_reached baseline_unknown attempt_started agent attempt_ended handed_over clock_ran_out check_started \
-                      check_finished judge_started judge_used judge_ended verdict_reached checks_failed stopped woken cancel_requested pause_requested \
+                      check_finished judge_started judge_used judge_ended judge_unavailable verdict_reached checks_failed stopped woken cancel_requested pause_requested \
                       resume_requested answered told compact_requested entered left restored continued answer_delivered retry_requested checks_replaced merged \
                       published verified phase_changed clock_moved notice";
         assert_eq!(names::<Event>(Some("kind")).join(" "), events);

@@ -181,6 +181,13 @@ pub enum EscalationReason {
     },
     /// Nobody answered in time, and the question has no default.
     Unanswered { question: String },
+    /// A judge cannot give a verdict on the work.
+    JudgeUnavailable {
+        check: String,
+        agent: String,
+        /// What was in the way, with the fix.
+        problem: String,
+    },
 }
 
 impl EscalationReason {
@@ -199,7 +206,8 @@ impl EscalationReason {
             | Self::ChecksFailed { .. }
             | Self::RepositoryGone { .. }
             | Self::Configuration { .. }
-            | Self::Unanswered { .. } => None,
+            | Self::Unanswered { .. }
+            | Self::JudgeUnavailable { .. } => None,
         }
     }
 }
@@ -233,6 +241,9 @@ impl fmt::Display for EscalationReason {
                 write!(f, "the provider did not answer for {hours} hours: {message}")
             }
             Self::Unanswered { question } => write!(f, "nobody answered in time: {question}"),
+            Self::JudgeUnavailable { check, agent, problem } => {
+                write!(f, "the judge `{agent}` gave no verdict for the check `{check}`: {problem}")
+            }
         }
     }
 }

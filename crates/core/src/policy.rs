@@ -38,6 +38,8 @@ impl Policy {
     pub const REFUSALS: usize = 2;
     /// Resumed attempts in a row that crash without a trace of work before a new session starts.
     pub const FAILED_RESUMES: usize = 2;
+    /// Times in a row that a judge may use something and give no verdict: as many as an agent may end badly by default.
+    pub const JUDGE_FAILURES: u32 = 5;
     /// How long a provider that does not answer is asked again before a person is needed.
     pub const LONGEST_OUTAGE: Duration = Duration::from_secs(12 * 3_600);
     /// The first wait for a quota whose reset time is unknown. Each further one in a row is twice as long.

@@ -13,7 +13,6 @@ mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -378,7 +377,7 @@ impl Round<'_> {
             AccountStatus::Open => Ok(()),
             AccountStatus::Limited { until, .. } => {
                 // A limit without an end is over when an attempt finds out, so one is let through after a while.
-                let until = until.unwrap_or_else(|| crate::deadlines::later(known.updated_at, UNKNOWN_LIMIT));
+                let until = until.unwrap_or_else(|| known.tried_again_at());
                 let until = Policy::wakes_at(known.updated_at, until, goal.goal.seed(0));
                 if until <= self.now { Ok(()) } else { Err(held(Some(until))) }
             }
@@ -436,6 +435,3 @@ impl Round<'_> {
         goal.left.or_else(usual).unwrap_or_default()
     }
 }
-
-/// How long an account is left alone whose limit has no known end.
-const UNKNOWN_LIMIT: Duration = Duration::from_secs(60);

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentName, AttemptId, AttemptNo, Axis, Baseline, Budget, Check, Commit, Decision, End, Exit, Generation,
-    Goal, GoalId, Judging, MicroUsd, OperatorMessage, Origin, Phase, Question, QuestionNo, ReplacedChecks,
-    Sandbox, SessionId, Tokens, Usage, Verdict, Work,
+    AbsentJudge, AgentName, AttemptId, AttemptNo, Axis, Baseline, Budget, Check, Commit, Decision, End, Exit,
+    Generation, Goal, GoalId, Judging, MicroUsd, OperatorMessage, Origin, Phase, Question, QuestionNo,
+    ReplacedChecks, Sandbox, SessionId, Tokens, Usage, Verdict, Work,
 };
 
 /// The state of a goal. Stored with every step; always equal to replaying the log.
@@ -112,6 +112,9 @@ pub struct GoalState {
     /// Every conversation with a judge so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub judges: Vec<Judging>,
+    /// The judge that keeps the work from its verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent_judge: Option<AbsentJudge>,
 }
 
 /// What the prerequisites of a goal leave to it.
@@ -335,7 +338,8 @@ impl GoalState {
             return *until;
         }
         let until = self.phase.until()?;
-        let since = self.last_attempt().and_then(|attempt| attempt.ended_at);
+        let ended = self.last_attempt().and_then(|attempt| attempt.ended_at);
+        let since = ended.max(self.absent_judge.as_ref().map(|absent| absent.at));
         match (&self.phase, since) {
             (Phase::Sleeping { .. } | Phase::Limited { .. }, Some(since)) => {
                 let seed = goal.seed(u32::try_from(self.attempts.len()).unwrap_or(u32::MAX));

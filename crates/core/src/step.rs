@@ -3,7 +3,7 @@
 //! [`step`] is total: every pair of phase and event either moves the goal, is stale (news of an older attempt or
 //! lease, ignored by name), or is illegal (refused by name). What it decides about a living attempt is in
 //! `observe`, what follows an attempt's end in `aftermath`, stops are in `stopping`, pauses in `pausing`, spent budgets in
-//! `spent`, what a pool decides in `pool`, checks on the base in `baseline`, judges in `judging`, outages and refused conversations in `provider`, and the messages between people and agents
+//! `spent`, what a pool decides in `pool`, checks on the base in `baseline`, judges and what follows where one gives no verdict in `judging`, outages and refused conversations in `provider`, and the messages between people and agents
 //! to each other in `talk`.
 
 mod aftermath;
@@ -26,8 +26,9 @@ use self::stopping::{Runs, why_of};
 use crate::deadlines::later;
 use crate::effect::{launch_key, prepare_key};
 use crate::{
-    AttemptNo, Axis, Baseline, BudgetChange, Commit, CompactionRequest, Effect, End, EscalationReason, Event,
-    FailureReason, Goal, GoalId, GoalState, Incoming, Merge, Phase, QuestionNo, StopWhy, Timeout,
+    AbsentJudge, AttemptNo, Axis, Baseline, BudgetChange, Commit, CompactionRequest, Effect, End,
+    EscalationReason, Event, FailureReason, Goal, GoalId, GoalState, Incoming, Merge, Phase, QuestionNo,
+    StopWhy, Timeout,
 };
 
 /// The state after a step, and what came of it.
@@ -187,6 +188,7 @@ impl Stepper<'_> {
                 if self.now >= until =>
             {
                 self.state.phase = Phase::Queued;
+                self.ask_again();
             }
             (Phase::Blocked { attempt, until: Some(until), .. }, Event::Woken) if self.now >= until => {
                 self.answers_are_due(attempt);
@@ -258,11 +260,16 @@ impl Stepper<'_> {
     fn apply_while_checking(&mut self, attempt: AttemptNo, event: &Event) -> Result<(), Illegal> {
         let checks = self.checks_of(attempt);
         match event {
-            Event::CheckStarted { .. } | Event::CheckFinished { .. } => {}
+            Event::CheckStarted { .. } => {}
+            Event::CheckFinished { result } => self.note_acceptance(attempt, result),
             Event::JudgeStarted { .. } => self.begin_judging(attempt, event),
             // A judge spends it. The work is judged when there is money again.
             Event::SharedBudgetSpent { .. } if self.state.running_judges().next().is_some() => {
                 self.stop(checks, StopWhy::SharedBudget);
+            }
+            Event::JudgeUnavailable { check, agent, account, reason } => {
+                self.settle(checks.key());
+                self.after_no_opinion(check, agent, account, reason);
             }
             Event::VerdictReached { verdict } => {
                 self.settle(checks.key());
@@ -295,7 +302,12 @@ impl Stepper<'_> {
             (_, Event::CancelRequested) => self.cancel()?,
             (_, Event::PauseRequested { reason }) => self.pause(*reason)?,
             (Phase::Paused { .. }, Event::ResumeRequested) => self.resume(),
-            (Phase::Escalated { reason: EscalationReason::Auth { .. } }, Event::ResumeRequested) => {
+            (
+                Phase::Escalated {
+                    reason: EscalationReason::Auth { .. } | EscalationReason::JudgeUnavailable { .. },
+                },
+                Event::ResumeRequested,
+            ) => {
                 // It did not end by its own fault, and has its place still.
                 let queued_at = self.state.queued_at;
                 self.reopen(&[])?;
@@ -407,6 +419,7 @@ impl Stepper<'_> {
         reopened.unavailable.clear();
         reopened.outage = crate::Outage::default();
         reopened.guessed_limits_in_row = 0;
+        reopened.absent_judge.iter_mut().for_each(AbsentJudge::begin_anew);
         // What was merged is no longer the goal's work.
         reopened.merged = None;
         reopened.first_started_at = self.without_the_wait();
@@ -446,6 +459,9 @@ impl Stepper<'_> {
         self.state.first_started_at = self.state.first_started_at.map(moved);
         self.state.settled_at = self.state.settled_at.map(moved);
         self.state.outage.since = self.state.outage.since.map(moved);
+        if let Some(absent) = &mut self.state.absent_judge {
+            absent.since = absent.since.map(moved);
+        }
         if let Baseline::Running { since, until, .. } = &mut self.state.baseline {
             *since = moved(*since);
             *until = until.map(moved);

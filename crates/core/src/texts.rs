@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     About, AgentEvent, Ask, CheckResult, End, EscalationReason, Event, FailureReason, LaunchProblem,
-    MissingProgram, Phase, Reply, StopWhy, ToolUse, TurnEnd, TurnStop, Verdict,
+    MissingProgram, NoOpinion, Phase, Reply, StopWhy, ToolUse, TurnEnd, TurnStop, Verdict,
 };
 
 /// What is done with each text.
@@ -41,6 +41,10 @@ impl Event {
             }
             Self::JudgeUsed { model, .. } => model.iter_mut().for_each(each),
             Self::JudgeEnded { end, .. } => end.for_each_text(each),
+            Self::JudgeUnavailable { check, reason, .. } => {
+                each(check);
+                of_no_opinion(reason, each);
+            }
             Self::VerdictReached { verdict } | Self::Verified { verdict } => verdict.for_each_text(each),
             Self::Answered { reply, .. } => of_reply(reply, each),
             Self::Merged { into, .. } => each(into),
@@ -243,6 +247,13 @@ fn of_phase(phase: &mut Phase, each: Each<'_>) {
     }
 }
 
+fn of_no_opinion(reason: &mut NoOpinion, each: Each<'_>) {
+    match reason {
+        NoOpinion::Unreachable { message } | NoOpinion::Unusable { message } => each(message),
+        NoOpinion::Limited { .. } | NoOpinion::Budget { .. } => {}
+    }
+}
+
 fn of_missing(missing: &mut MissingProgram, each: Each<'_>) {
     each(&mut missing.check);
     each(&mut missing.program);
@@ -262,6 +273,10 @@ fn of_escalation(reason: &mut EscalationReason, each: Each<'_>) {
             each(rule);
         }
         EscalationReason::Unanswered { question } => each(question),
+        EscalationReason::JudgeUnavailable { check, problem, .. } => {
+            each(check);
+            each(problem);
+        }
         EscalationReason::NoAgent | EscalationReason::NoProgress { .. } | EscalationReason::OutputLimit => {}
     }
 }
@@ -297,7 +312,7 @@ mod tests {
             "structured":{"a":["WORD"]},"inner_turns":null,"reported_cost":null}"#,
         r#"{"kind":"unrecognised","what":"WORD","raw":"WORD","count":1}"#,
     ];
-    const OTHERS: [&str; 32] = [
+    const OTHERS: [&str; 35] = [
         r#"{"kind":"prepared","workspace":{"path":"p","branch":"b","base":"c"},"warnings":["WORD"]}"#,
         r#"{"kind":"baseline_reached","round":1,"checks":[CHECK],"missing":{"check":"WORD","program":"WORD"}}"#,
         r#"{"kind":"baseline_unknown","round":1,"reason":"WORD"}"#,
@@ -309,6 +324,12 @@ mod tests {
         r#"{"kind":"judge_started","n":1,"check":"WORD","agent":"a","account":"a","model":"WORD","directory":"d"}"#,
         r#"{"kind":"judge_used","n":1,"model":"WORD","used":{"input":0,"output":0,"cache_read":0,"cache_write":0,"cost":0}}"#,
         r#"{"kind":"judge_ended","n":1,"end":{"end":"crashed","message":"WORD"}}"#,
+        r#"{"kind":"judge_unavailable","check":"WORD","agent":"a","account":"a",
+            "reason":{"why":"unreachable","message":"WORD"}}"#,
+        r#"{"kind":"judge_unavailable","check":"WORD","agent":"a","account":"a",
+            "reason":{"why":"unusable","message":"WORD"}}"#,
+        r#"{"kind":"phase_changed","phase":{"phase":"escalated","reason":
+            {"why":"judge_unavailable","check":"WORD","agent":"a","problem":"WORD"}}}"#,
         r#"{"kind":"verdict_reached","verdict":VERDICT}"#,
         r#"{"kind":"verified","verdict":VERDICT}"#,
         r#"{"kind":"merged","into":"WORD","commit":"c","candidate":"c"}"#,

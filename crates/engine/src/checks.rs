@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{mpsc, watch};
 use towline_check::{CheckError, CheckRun, Interrupted, Judges, Progress};
-use towline_core::{AttemptNo, BaselineCheck, Event, Goal, Reuse, Seq, Verdict, Work, WorkspaceBinding};
+use towline_core::{
+    AgentName, AttemptNo, BaselineCheck, Check, Event, Goal, NoOpinion, Reuse, Seq, Verdict, Work,
+    WorkspaceBinding,
+};
 use towline_process::Priority;
 use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository};
 
@@ -45,7 +48,7 @@ pub(crate) struct ChecksJob {
     pub(crate) means: JudgeMeans,
 }
 
-/// Runs the checks and reports the verdict, that they could not be run, or that they were stopped.
+/// Runs the checks and reports the verdict, that they could not be run, that a judge gave none, or that they were stopped.
 pub(crate) async fn run(shared: Arc<Shared>, job: ChecksJob, sender: EventSender, control: ExecutorControl) {
     let ChecksJob { goal, resolved, workspace, attempt, summary, base, reuse, last_seq, means } = job;
     let ExecutorControl { stop, lease_ends, deliveries: _ } = control;
@@ -102,10 +105,20 @@ pub(crate) async fn run(shared: Arc<Shared>, job: ChecksJob, sender: EventSender
     let event = match judged {
         Ok(verdict) => Event::VerdictReached { verdict },
         Err(CheckError::Stopped) => Event::Stopped,
+        Err(CheckError::NoOpinion { check, reason }) => no_opinion(&goal, check, reason),
         Err(error) => Event::ChecksFailed { error: error.to_string() },
     };
     // A driver that is gone needs no report.
     let _ = sender.send_own(event).await;
+}
+
+/// The report that the judge of this check gave no verdict.
+fn no_opinion(goal: &Goal, check: String, reason: NoOpinion) -> Event {
+    let found = goal.checks.iter().find(|candidate| candidate.name == check);
+    let agent = found.and_then(Check::judge).or_else(|| goal.agents.first());
+    let agent = agent.cloned().unwrap_or_else(|| AgentName::new(""));
+    let account = goal.account_of(&agent).to_owned();
+    Event::JudgeUnavailable { check, agent, account, reason }
 }
 
 /// Reaches the verdict and reports how the checks go. An engine that was killed may have left a part of the same verdict.
@@ -127,7 +140,7 @@ async fn judge(
         if let Some(interrupted) = interrupted {
             match towline_check::resume(run, interrupted, stopped(stop.clone()), &mut report).await {
                 Ok(Some(verdict)) => return Ok(verdict),
-                Err(CheckError::Stopped) => return Err(CheckError::Stopped),
+                Err(error @ (CheckError::Stopped | CheckError::NoOpinion { .. })) => return Err(error),
                 // Whatever is left of it must not disturb the verdict from the start.
                 Ok(None) | Err(_) => {
                     supervisors::end_all(shared, &Trail::of(run.goal, &shared.supervisor)).await?

@@ -49,6 +49,7 @@ fn is_of_verdict(event: &Event) -> bool {
             | Event::CheckFinished { .. }
             | Event::VerdictReached { .. }
             | Event::ChecksFailed { .. }
+            | Event::JudgeUnavailable { .. }
             | Event::AttemptEnded { .. }
             | Event::Stopped
     )

@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use towline_agent::{AgentSettings, UnknownPrice, agent};
 use towline_check::{Asking, CheckError, Judge, JudgeAnswer, JudgeQuestion};
 use towline_core::{
-    AgentName, AttemptId, AttemptNo, Axis, End, Event, Exhibit, Goal, GoalState, Launch, MicroUsd, Opinion,
-    SessionPlan, Tokens, Usage, show_duration,
+    AbsentJudge, AgentName, AttemptId, AttemptNo, Axis, CheckResult, End, Event, Exhibit, Goal, GoalState,
+    Launch, MicroUsd, NoOpinion, Opinion, SessionPlan, Tokens, Usage, show_duration,
 };
 use towline_workspace::{Candidate, Repository};
 
@@ -39,7 +39,7 @@ const NEWS_WAITING: usize = 4;
 /// How much of a list of changed files is part of a prompt.
 const LONGEST_LIST: usize = 16 * 1024;
 /// How much of a last message is shown that is no answer.
-const LONGEST_WORDS: usize = 1_000;
+const LONGEST_WORDS: usize = 200;
 
 /// Asks the judges of one verdict.
 pub(crate) struct AgentJudge<'a> {
@@ -68,10 +68,16 @@ pub(crate) struct JudgeMeans {
     model: Option<String>,
     /// What judges have used since.
     used: Usage,
+    /// The judge that kept the work from its verdict before.
+    absent: Option<AbsentJudge>,
+    /// What judges have accepted of the attempt, each with the tree.
+    accepted: Vec<(String, CheckResult)>,
 }
 
 impl JudgeMeans {
-    pub(crate) fn of(goal: &Goal, state: &GoalState) -> Self {
+    pub(crate) fn of(goal: &Goal, state: &GoalState, attempt: AttemptNo) -> Self {
+        let accepted = state.judges.iter().filter(|judge| judge.attempt == attempt);
+        let accepted = accepted.filter_map(|judge| Some((judge.tree.clone(), judge.accepted.clone()?)));
         let tokens = state.usage().tokens();
         Self {
             asked: state.judges.iter().map(|judge| judge.n).max().unwrap_or(0),
@@ -79,7 +85,16 @@ impl JudgeMeans {
             tokens: state.budget.tokens.map(|limit| Tokens(limit.0.saturating_sub(tokens.0))),
             model: state.model.clone().or_else(|| goal.model.clone()),
             used: Usage::default(),
+            absent: state.absent_judge.clone(),
+            accepted: accepted.collect(),
         }
+    }
+
+    /// What the judge of this check found, if it has accepted this tree before.
+    fn accepted(&self, check: &str, tree: &str) -> Option<CheckResult> {
+        let mut accepted = self.accepted.iter();
+        let found = accepted.find(|(judged, result)| judged == tree && result.name == check);
+        found.map(|(_, result)| result.clone())
     }
 
     /// The budget that is spent when this was used as well.
@@ -116,16 +131,19 @@ impl AgentJudge<'_> {
     }
 
     async fn ask_in(&self, place: &Path, question: JudgeQuestion<'_>) -> Result<JudgeAnswer, CheckError> {
-        let no_opinion = |why: String| Ok(JudgeAnswer::NoOpinion { why, words: String::new() });
+        if let Some(result) = self.means().accepted(question.check, &self.candidate.tree) {
+            return Ok(JudgeAnswer::Accepted(result));
+        }
         if let Some(axis) = self.means().spent_with(Usage::default()) {
-            return no_opinion(format!(
-                "the goal's budget `{axis}` is spent, so it was not asked; raise it and retry the goal"
-            ));
+            return Ok(JudgeAnswer::No(NoOpinion::Budget { axis }));
         }
         let chosen = match self.choose(question.agent) {
             Ok(chosen) => chosen,
-            Err(why) => return no_opinion(why),
+            Err(message) => return Ok(JudgeAnswer::No(NoOpinion::Unusable { message })),
         };
+        if let Some(reason) = self.known_obstacle(&chosen.name).await {
+            return Ok(JudgeAnswer::No(reason));
+        }
         let prompt = self.check_out(place, question.rubric).await?;
         let n = {
             let mut means = self.means();
@@ -148,11 +166,19 @@ impl AgentJudge<'_> {
         let settings = self.resolved.agents.get(name).ok_or_else(|| {
             format!("agent `{name}` is not in the configuration; add `[agents.{name}]`, and retry the goal")
         })?;
-        let settings =
-            settings.as_judge().map_err(|fix| format!("agent `{name}` cannot be a judge: {fix}"))?;
+        let settings = settings
+            .as_judge()
+            .map_err(|fix| format!("agent `{name}` cannot be a judge: {fix}, and retry the goal"))?;
         // What the goal names for its own agents may mean nothing to another one.
         let model = self.means().model.clone().filter(|_| self.goal.agents.contains(name));
         Ok(Chosen { name: name.clone(), settings, model })
+    }
+
+    /// What is known of the agent's account that makes asking useless. What cannot be read is no obstacle.
+    async fn known_obstacle(&self, agent: &AgentName) -> Option<NoOpinion> {
+        let accounts = self.shared.store.accounts().await.unwrap_or_default();
+        let account = accounts.iter().find(|account| account.name == self.goal.account_of(agent))?;
+        account.keeps_from_judging(self.means().absent.as_ref(), self.shared.clock.now())
     }
 
     /// Makes a checkout of the candidate for the judge alone, and writes the prompt.
@@ -207,6 +233,7 @@ impl AgentJudge<'_> {
             account: self.goal.account_of(&chosen.name).to_owned(),
             model: chosen.model.clone().or_else(|| chosen.settings.model.clone()),
             directory,
+            tree: self.candidate.tree.clone(),
         };
         // Nothing is spent that no engine could find again.
         self.sender.send_and_wait(vec![own(self.sender.stamp(), started)]).await?;
@@ -267,52 +294,54 @@ fn lost(DriverGone: DriverGone) -> CheckError {
 /// What a conversation means that is over. Only a whole answer of an agent that has finished is an opinion.
 fn answer(heard: Heard, question: &JudgeQuestion<'_>, name: &AgentName, sign_in: &str) -> JudgeAnswer {
     let Heard { end, cut, text, .. } = heard;
-    let no_opinion = |why: String| JudgeAnswer::NoOpinion { why, words: last_words(&text) };
-    match (cut, end) {
-        (Some(Cut::Asked), _) => {
-            no_opinion("it asked a question, which nobody answers while it judges".to_owned())
-        }
-        (_, End::Completed) => match Opinion::read(&text) {
+    let unusable = |message: String| JudgeAnswer::No(NoOpinion::Unusable { message });
+    match (&end, cut) {
+        (End::Completed, _) => match Opinion::read(&text) {
             Ok(opinion) => JudgeAnswer::Opinion(opinion),
-            Err(why) => no_opinion(why),
+            Err(why) => JudgeAnswer::Unclear { why: format!("{why}{}", last_words(&text)) },
         },
-        (Some(Cut::Spent(axis)), _) => no_opinion(format!(
-            "the goal's budget `{axis}` was spent while it judged; raise it and retry the goal"
-        )),
-        (Some(Cut::TimeIsUp), _) => {
-            no_opinion(format!("it did not answer within {}", show_duration(question.timeout)))
+        (End::RateLimited { until }, _) => {
+            JudgeAnswer::No(NoOpinion::Limited { until: *until, guessed: false })
         }
-        (Some(Cut::Refused), _) | (None, End::Auth { .. }) => no_opinion(format!(
-            "the credentials of agent `{name}` were refused; {sign_in}, and retry the goal"
+        (End::OverBudget, Some(Cut::Spent(axis))) => JudgeAnswer::No(NoOpinion::Budget { axis }),
+        (End::Asked, _) => unusable(format!(
+            "it asked a question, which nobody answers while it judges{}; retry the goal, or let another model judge",
+            last_words(&text)
         )),
-        (Some(Cut::Silent(timeout)), _) => {
-            JudgeAnswer::NotNow { why: format!("agent `{name}` reached its {timeout} timeout") }
+        (End::Auth { .. }, _) => {
+            unusable(format!("the credentials of agent `{name}` were refused; {sign_in}, and retry the goal"))
+        }
+        (End::TimedOut { .. }, Some(Cut::TimeIsUp)) => {
+            JudgeAnswer::NotNow { why: format!("no answer within {}", show_duration(question.timeout)) }
         }
         (
-            None,
-            end @ (End::RateLimited { .. }
-            | End::ServerError { .. }
+            End::ServerError { .. }
             | End::Crashed { .. }
             | End::Lost
-            | End::SpawnFailed { .. }
             | End::Interrupted
-            | End::TimedOut { .. }),
+            | End::TimedOut { .. },
+            _,
         ) => JudgeAnswer::NotNow { why: in_words(name, &end) },
-        (None, end) => no_opinion(in_words(name, &end)),
+        _ => unusable(format!("{}; retry the goal, or let another agent judge", in_words(name, &end))),
     }
 }
 
 fn in_words(name: &AgentName, end: &End) -> String {
     match (end, end.detail()) {
         (End::SpawnFailed { problem }, _) => format!("agent `{name}` could not be started: {problem}"),
-        (end, Some(detail)) => format!("agent `{name}` ended as {}: {detail}", end.name()),
-        (end, None) => format!("agent `{name}` ended as {}", end.name()),
+        (end, Some(detail)) => format!("agent `{name}` ended as {}: {detail}", end.kind()),
+        (end, None) => format!("agent `{name}` ended as {}", end.kind()),
     }
 }
 
+/// The end of a last message in one line, to be put after what is wrong with it.
 fn last_words(text: &str) -> String {
-    let text = text.trim();
-    text[text.ceil_char_boundary(text.len().saturating_sub(LONGEST_WORDS))..].to_owned()
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = words.join(" ");
+    match &text[text.ceil_char_boundary(text.len().saturating_sub(LONGEST_WORDS))..] {
+        "" => String::new(),
+        end => format!(" (“{end}”)"),
+    }
 }
 
 /// Where a judge that an engine has started has its logs.
@@ -347,43 +376,86 @@ mod tests {
     fn only_a_whole_answer_of_an_agent_that_has_finished_is_an_opinion() {
         let accepted = JudgeAnswer::Opinion(Opinion { accepts: true, reasons: Vec::new() });
         assert_eq!(answer_to(None, End::Completed, ACCEPTS), accepted);
-        // It had finished in the moment in which it was stopped.
         assert_eq!(answer_to(Some(Cut::TimeIsUp), End::Completed, ACCEPTS), accepted);
-        let crashed = || End::Crashed { message: "exit code 1".into() };
-        let not_found = LaunchProblem::NotFound { program: "critic".into() };
+        let timed_out = |timeout| End::TimedOut { timeout };
         for (cut, end) in [
-            (None, crashed()),
+            (None, End::Crashed { message: "exit code 1".into() }),
             (None, End::Lost),
-            (None, End::RateLimited { until: None }),
             (None, End::ServerError { status: Some(529), message: "overloaded".into() }),
-            (None, End::SpawnFailed { problem: not_found }),
-            (Some(Cut::Silent(Timeout::Idle)), crashed()),
+            (Some(Cut::Silent(Timeout::Idle)), timed_out(Timeout::Idle)),
+            (Some(Cut::TimeIsUp), timed_out(Timeout::Turn)),
         ] {
             let answer = answer_to(cut, end.clone(), ACCEPTS);
             assert!(matches!(answer, JudgeAnswer::NotNow { .. }), "{end:?}: {answer:?}");
         }
-        for (cut, end, part) in [
-            (None, End::Completed, "does not end in a JSON object"),
-            (Some(Cut::Asked), End::Completed, "asked a question"),
-            (Some(Cut::Spent(Axis::Usd)), crashed(), "budget `usd` was spent"),
-            (Some(Cut::TimeIsUp), crashed(), "did not answer within"),
-            (Some(Cut::Refused), crashed(), "run `critic login`"),
-            (None, End::Auth { message: "401".into() }, "run `critic login`"),
-            (None, End::Declined { message: "no".into() }, "agent `critic` ended as"),
-            (None, End::MaxTurns, "agent `critic` ended as"),
+        let limited = JudgeAnswer::No(NoOpinion::Limited { until: None, guessed: false });
+        assert_eq!(answer_to(None, End::RateLimited { until: None }, ACCEPTS), limited);
+        let spent = JudgeAnswer::No(NoOpinion::Budget { axis: Axis::Usd });
+        assert_eq!(answer_to(Some(Cut::Spent(Axis::Usd)), End::OverBudget, ACCEPTS), spent);
+        let JudgeAnswer::Unclear { why } = answer_to(None, End::Completed, "accept:\ntrue") else {
+            panic!("it is clear");
+        };
+        assert_eq!(why, "its last message does not end in a JSON object (“accept: true”)");
+    }
+
+    #[test]
+    fn what_a_person_must_repair_names_the_agent_and_the_fix() {
+        let not_found = LaunchProblem::NotFound { program: "critic".into() };
+        for (end, parts) in [
+            (End::Asked, ["asked a question", "retry the goal"]),
+            (End::Auth { message: "401".into() }, ["agent `critic`", "run `critic login`"]),
+            (End::SpawnFailed { problem: not_found }, ["agent `critic` could not be started", "install it"]),
+            (End::Declined { message: "no".into() }, ["agent `critic` ended as", "let another agent judge"]),
+            (End::MaxTurns, ["agent `critic` ended as", "let another agent judge"]),
         ] {
-            let answer = answer_to(cut, end.clone(), "accept: true");
-            let JudgeAnswer::NoOpinion { why, words } = &answer else { panic!("{end:?}: {answer:?}") };
-            assert!(why.contains(part), "{end:?}: {why}");
-            assert_eq!(words, "accept: true");
+            let answer = answer_to(None, end.clone(), ACCEPTS);
+            let JudgeAnswer::No(NoOpinion::Unusable { message }) = &answer else {
+                panic!("{end:?}: {answer:?}");
+            };
+            assert!(parts.iter().all(|part| message.contains(part)), "{end:?}: {message}");
         }
+    }
+
+    #[test]
+    fn an_acceptance_is_one_of_its_check_its_tree_and_its_attempt() {
+        let mut state = GoalState::new(&goal(1));
+        let result = |name: &str| CheckResult {
+            name: name.into(),
+            met: true,
+            exit_code: None,
+            problem: None,
+            evidence: String::new(),
+            took: Duration::ZERO,
+            output: None,
+            tests: None,
+        };
+        state.judges.push(towline_core::Judging {
+            n: 1,
+            attempt: AttemptNo::FIRST,
+            check: "review".into(),
+            agent: AgentName::new("critic"),
+            account: "critic".into(),
+            model: None,
+            directory: "1-review-1".into(),
+            started_at: crate::tests::values::beginning(),
+            ended_at: None,
+            end: Some(End::Completed),
+            usage: Usage::default(),
+            tree: "t1".into(),
+            accepted: Some(result("review")),
+        });
+        let means = JudgeMeans::of(&goal(1), &state, AttemptNo::FIRST);
+        assert_eq!(means.accepted("review", "t1"), Some(result("review")));
+        assert_eq!((means.accepted("review", "t2"), means.accepted("other", "t1")), (None, None));
+        let second = JudgeMeans::of(&goal(1), &state, AttemptNo::after(1));
+        assert_eq!(second.accepted("review", "t1"), None);
     }
 
     #[test]
     fn judges_may_use_what_is_left_of_the_budget_and_share_it() {
         let mut goal = goal(1);
         (goal.budget.usd, goal.budget.tokens) = (Some(MicroUsd(100)), Some(Tokens(1_000)));
-        let mut means = JudgeMeans::of(&goal, &GoalState::new(&goal));
+        let mut means = JudgeMeans::of(&goal, &GoalState::new(&goal), AttemptNo::FIRST);
         let used = |tokens, micro| Usage { input: Tokens(tokens), cost: MicroUsd(micro), ..Usage::default() };
         assert_eq!(means.spent_with(used(999, 99)), None);
         assert_eq!(means.spent_with(used(1, 100)), Some(Axis::Usd));

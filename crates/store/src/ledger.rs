@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::{AddAssign, Sub};
 
 use jiff::Timestamp;
-use towline_core::{AccountStatus, AgentName, Attempt, Envelope, GoalState, Judging, MicroUsd, Usage};
+use towline_core::{AccountStatus, AgentName, Attempt, Envelope, Event, GoalState, Judging, MicroUsd, Usage};
 
 /// The time that one row is about, in seconds: the days of every time zone are made of quarters of an hour.
 const QUARTER: i64 = 15 * 60;
@@ -224,9 +224,13 @@ fn changed_judges<'a>(
     judges.map(Spender::judge)
 }
 
-/// What an event reports about the account of its attempt.
+/// What an event reports about the account of its attempt or judge.
 pub(crate) struct AccountReport<'a> {
-    pub(crate) attempt: &'a Attempt,
+    pub(crate) agent: &'a AgentName,
+    /// The account of a judge. That of an attempt is the one that its goal names.
+    pub(crate) account: Option<&'a str>,
+    /// When the attempt or the judge began.
+    pub(crate) started_at: Timestamp,
     pub(crate) status: AccountStatus,
     pub(crate) at: Timestamp,
 }
@@ -237,8 +241,18 @@ pub(crate) fn account_reports<'a>(
     state: &'a GoalState,
 ) -> impl Iterator<Item = AccountReport<'a>> {
     events.iter().filter_map(|new| {
-        let attempt = state.attempt(new.attempt?)?;
-        let status = AccountStatus::reported_by(&new.event, &attempt.agent, state)?;
-        Some(AccountReport { attempt, status, at: new.at })
+        let (agent, account, started_at) = match &new.event {
+            Event::JudgeEnded { n, .. } => {
+                let judge = state.judges.iter().find(|judge| judge.n == *n)?;
+                (&judge.agent, Some(judge.account.as_str()), judge.started_at)
+            }
+            Event::JudgeUnavailable { agent, account, .. } => (agent, Some(account.as_str()), new.at),
+            _ => {
+                let attempt = state.attempt(new.attempt?)?;
+                (&attempt.agent, None, attempt.started_at)
+            }
+        };
+        let status = AccountStatus::reported_by(&new.event, agent, state)?;
+        Some(AccountReport { agent, account, started_at, status, at: new.at })
     })
 }

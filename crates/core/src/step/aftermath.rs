@@ -291,6 +291,8 @@ impl Stepper<'_> {
         let same = self.state.last_verdict().is_some_and(|last| last.same_failure(verdict));
         self.state.same_failure_in_row = if same { self.state.same_failure_in_row + 1 } else { 1 };
         self.state.candidate = Some(verdict.candidate.clone());
+        self.state.absent_judge = None;
+        self.forget_acceptances();
         if let Some(attempt) = self.state.attempts.get_mut(attempt.index()) {
             attempt.verdict = Some(verdict.clone());
         }

@@ -130,6 +130,7 @@ impl Stepper<'_> {
         }
         self.state.baseline = Baseline::Pending;
         self.with_attempt(|last| last.verdict = None);
+        self.forget_acceptances();
         self.check_when_resumed();
         Ok(())
     }

@@ -1,13 +1,17 @@
 //! What judges report while checks run: that they begin, what they use, and how they end. It moves the goal nowhere; the verdict
-//! does.
+//! does, or the report that a judge gave none.
 
 use super::Stepper;
-use crate::{AttemptNo, Event, Judging, Usage};
+use crate::deadlines::later;
+use crate::{
+    AbsentJudge, AgentName, AttemptNo, CheckResult, End, EscalationReason, Event, FailureReason, Judging,
+    NoOpinion, Phase, Policy, Usage,
+};
 
 impl Stepper<'_> {
     /// An agent is about to be asked. One that is recorded already changes nothing.
     pub(super) fn begin_judging(&mut self, attempt: AttemptNo, event: &Event) {
-        let Event::JudgeStarted { n, check, agent, account, model, directory } = event else { return };
+        let Event::JudgeStarted { n, check, agent, account, model, directory, tree } = event else { return };
         if self.state.judges.iter().any(|judge| judge.n == *n) {
             return;
         }
@@ -23,6 +27,8 @@ impl Stepper<'_> {
             ended_at: None,
             end: None,
             usage: Usage::default(),
+            tree: tree.clone(),
+            accepted: None,
         });
     }
 
@@ -42,5 +48,75 @@ impl Stepper<'_> {
             }
             _ => {}
         }
+    }
+
+    /// What a judge accepted need not be asked again as long as there is no verdict: another judge may have to be waited for.
+    pub(super) fn note_acceptance(&mut self, attempt: AttemptNo, result: &CheckResult) {
+        let is_its = |judge: &&mut Judging| judge.attempt == attempt && judge.check == result.name;
+        if let Some(judge) = self.state.judges.last_mut().filter(is_its)
+            && result.met
+            && judge.end == Some(End::Completed)
+        {
+            judge.accepted = Some(result.clone());
+        }
+    }
+
+    /// There is a verdict, or there are other checks.
+    pub(super) fn forget_acceptances(&mut self) {
+        self.state.judges.iter_mut().for_each(|judge| judge.accepted = None);
+    }
+
+    /// What follows where a judge gave no verdict. It costs neither an attempt nor an error: the work is checked again when the goal
+    /// goes on.
+    pub(super) fn after_no_opinion(
+        &mut self,
+        check: &str,
+        agent: &AgentName,
+        account: &str,
+        reason: &NoOpinion,
+    ) {
+        self.check_when_resumed();
+        let before = self.state.absent_judge.take().filter(|absent| absent.account == account);
+        let before = before.unwrap_or_default();
+        let mut absent = AbsentJudge { account: account.to_owned(), at: self.now, ..before };
+        let needs_person = |problem: String| EscalationReason::JudgeUnavailable {
+            check: check.to_owned(),
+            agent: agent.to_string(),
+            problem,
+        };
+        match reason {
+            NoOpinion::Limited { until, guessed } => {
+                let guesses = absent.tries;
+                let (until, is_guess) = Policy::limited_until(*until, guesses, self.now);
+                absent.begin_anew();
+                absent.tries = if is_guess { guesses.saturating_add(1) } else { 0 };
+                self.state.phase = Phase::Limited { until, guessed: is_guess || *guessed };
+            }
+            NoOpinion::Unreachable { message } => {
+                let used = self.state.judges.last().is_some_and(|judge| !judge.usage.is_empty());
+                absent.tries = absent.tries.saturating_add(1);
+                absent.paid = if used { absent.paid.saturating_add(1) } else { 0 };
+                let since = *absent.since.get_or_insert(self.now);
+                let hours = Policy::LONGEST_OUTAGE.as_secs() / 3_600;
+                if later(since, Policy::LONGEST_OUTAGE) <= self.now {
+                    self.escalate(needs_person(format!("it did not answer for {hours} hours: {message}")));
+                } else if absent.paid >= Policy::JUDGE_FAILURES {
+                    let times = absent.paid;
+                    let problem =
+                        format!("it used the model {times} times in a row and did not answer: {message}");
+                    self.escalate(needs_person(problem));
+                } else {
+                    let until = later(self.now, Policy::backoff(absent.tries));
+                    let reason = format!("the judge `{agent}` does not answer: {message}");
+                    self.state.phase = Phase::Sleeping { until, reason };
+                }
+            }
+            NoOpinion::Budget { axis } => {
+                self.with_attempt(|last| last.over_budget = Some(*axis));
+                self.fail(FailureReason::Budget { axis: *axis });
+            }
+            NoOpinion::Unusable { message } => self.escalate(needs_person(message.clone())),
+        }
+        self.state.absent_judge = Some(absent);
     }
 }

@@ -67,6 +67,7 @@ impl Stepper<'_> {
         self.state.first_started_at = self.without_the_wait();
         self.state.settled_at = None;
         self.state.outage = crate::Outage::default();
+        self.state.absent_judge.iter_mut().for_each(crate::AbsentJudge::begin_anew);
         self.state.phase = self.rest_of_sleep().unwrap_or(Phase::Queued);
         self.ask_again();
     }

@@ -82,7 +82,10 @@ impl Stepper<'_> {
             },
             (
                 Runs::Checks { .. },
-                Event::ChecksFailed { .. } | Event::Unconfigured { .. } | Event::Stopped,
+                Event::ChecksFailed { .. }
+                | Event::JudgeUnavailable { .. }
+                | Event::Unconfigured { .. }
+                | Event::Stopped,
             ) => self.after_stop(work, &stopping.why),
             (_, event) => return self.apply_request(&Phase::Stopping(stopping.clone()), event),
         }

@@ -76,7 +76,7 @@ impl Driver {
                 base: self.state.baseline.checks().to_vec(),
                 reuse: Reuse::after(self.state.verdicts()),
                 last_seq: self.seq,
-                means: JudgeMeans::of(&self.goal, &self.state),
+                means: JudgeMeans::of(&self.goal, &self.state, attempt),
             })),
         };
         self.start(job);
@@ -268,18 +268,20 @@ impl Driver {
         }
     }
 
-    /// Records what judges used that a killed engine was listening to, from their logs. Nothing of them is left.
+    /// Records what judges used that a killed engine was listening to, and a limit that they ran into, from their logs. Nothing of
+    /// them is left.
     pub(super) async fn close_left_judges(&mut self) -> Result<(), EngineError> {
         let running: Vec<Judging> = self.state.running_judges().cloned().collect();
         for judging in running {
             let run_dir = judge::logs_of(&self.shared, &self.goal, &judging);
-            let left = tokio::task::spawn_blocking(move || judge::left_by(run_dir)).await;
-            let used = left.ok().flatten().map(|LeftByJudge { model, used }| {
+            let left = tokio::task::spawn_blocking(move || judge::left_by(run_dir)).await.ok().flatten();
+            let end = left.as_ref().map_or(End::Lost, |left| left.end.clone());
+            let used = left.map(|LeftByJudge { model, used, .. }| {
                 // The logs may have been removed in part; what was recorded stays spent.
                 let used = if used.tokens() < judging.usage.tokens() { judging.usage } else { used };
                 Event::JudgeUsed { n: judging.n, model, used }
             });
-            let ended = Event::JudgeEnded { n: judging.n, end: End::Lost };
+            let ended = Event::JudgeEnded { n: judging.n, end };
             let news = used.into_iter().chain([ended]).map(|event| self.own(event)).collect();
             self.take_in(news).await?;
         }

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
-use towline_core::{AgentEvent, Axis, End, Event, Incoming, Policy, Timeout, Usage};
+use towline_core::{AgentEvent, Axis, End, Event, Incoming, LimitStatus, Policy, Timeout, Usage};
 use towline_process::ExitRecord;
 
 use super::AgentJudge;
@@ -14,6 +15,7 @@ use crate::replay::Replay;
 
 /// A conversation that is over.
 pub(super) struct Heard {
+    /// How it ended: by our reason, if this engine ended it.
     pub(super) end: End,
     /// Why it was ended, if this engine did that.
     pub(super) cut: Option<Cut>,
@@ -43,6 +45,10 @@ struct Tally {
     text: String,
     has_asked: bool,
     refused_in_row: u32,
+    /// Whether the agent waits for a quota and repeats its request.
+    waits_for_quota: bool,
+    /// When the quota opens again that is used up.
+    limit_until: Option<Timestamp>,
 }
 
 impl Tally {
@@ -53,32 +59,69 @@ impl Tally {
                 self.used.record(*used);
                 if !used.is_empty() {
                     self.refused_in_row = 0;
+                    self.waits_for_quota = false;
                 }
             }
-            AgentEvent::Retrying { status: Some(401 | 403), .. } => self.refused_in_row += 1,
+            AgentEvent::Retrying { status, .. } => {
+                self.waits_for_quota = *status == Some(429);
+                if matches!(status, Some(401 | 403)) {
+                    self.refused_in_row += 1;
+                }
+            }
+            AgentEvent::RateLimit(limit) if limit.status == LimitStatus::Rejected => {
+                self.limit_until = limit.resets_at.or(self.limit_until);
+            }
             AgentEvent::Asked(_) => self.has_asked = true,
             AgentEvent::TurnEnded(end) => self.text.clone_from(&end.text),
             _ => {}
         }
     }
+
+    /// How a conversation ended of which this is known.
+    fn name_end(&self, cut: Option<Cut>, found: End) -> End {
+        match (cut, found) {
+            (Some(Cut::Asked), _) => End::Asked,
+            // It had finished in the moment in which it was stopped.
+            (_, End::Completed) => End::Completed,
+            (_, End::RateLimited { until }) => End::RateLimited { until: until.or(self.limit_until) },
+            (Some(Cut::TimeIsUp | Cut::Silent(_)), _) if self.waits_for_quota => {
+                End::RateLimited { until: self.limit_until }
+            }
+            (Some(Cut::TimeIsUp), _) => End::TimedOut { timeout: Timeout::Turn },
+            (Some(Cut::Silent(timeout)), _) => End::TimedOut { timeout },
+            (Some(Cut::Refused), _) => {
+                let message = "the provider refused the credentials twice in a row".to_owned();
+                End::Auth { message }
+            }
+            (Some(Cut::Spent(_)), _) => End::OverBudget,
+            (None, end) => end,
+        }
+    }
 }
 
-/// What a judge used of which no engine heard to the end.
+/// What is known of a judge of which no engine heard to the end.
 pub(crate) struct LeftByJudge {
     pub(crate) model: Option<String>,
     pub(crate) used: Usage,
+    /// How it ended, if others must not run into the same; lost otherwise. Its answer counts for nothing: whatever ran beside it
+    /// could have written the logs.
+    pub(crate) end: End,
 }
 
 /// Reads it from the logs; nothing where they are gone. Waits for the disk.
 pub(crate) fn left_by(run_dir: PathBuf) -> Option<LeftByJudge> {
     let record = ExitRecord::read(&run_dir).ok().flatten();
-    let mut tally = Tally::default();
+    let (mut tally, mut end) = (Tally::default(), End::Lost);
     for replayed in Replay::of(run_dir, record).ok()? {
-        if let Event::Agent { event } = &replayed.event {
-            tally.follow(event);
+        match replayed.event {
+            Event::Agent { event } => tally.follow(&event),
+            Event::AttemptEnded { end: found, .. } => end = tally.name_end(None, found),
+            _ => {}
         }
     }
-    Some(LeftByJudge { model: tally.model, used: tally.used })
+    let matters = matches!(end, End::RateLimited { .. } | End::Auth { .. });
+    let end = if matters { end } else { End::Lost };
+    Some(LeftByJudge { model: tally.model, used: tally.used, end })
 }
 
 /// Listens to one judge.
@@ -130,7 +173,7 @@ impl<'a> Hearing<'a> {
             }
         }
         // Whoever stops reporting without an end was left alone by the driver.
-        let end = self.end.ok_or(DriverGone)?;
+        let end = self.tally.name_end(self.cut, self.end.ok_or(DriverGone)?);
         Ok(Heard { end, cut: self.cut, text: self.tally.text, used: self.tally.used })
     }
 
@@ -188,5 +231,50 @@ impl<'a> Hearing<'a> {
             *current = level.max(*current);
             is_higher
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use towline_core::Limit;
+
+    use super::*;
+
+    #[test]
+    fn an_end_has_the_reason_of_whoever_ended_it_and_the_time_that_was_announced() {
+        let reset = Timestamp::from_second(1_800_000_000).expect("in range");
+        let limit = |resets_at| {
+            let limit = Limit { scope: None, status: LimitStatus::Rejected, utilization: None, resets_at };
+            AgentEvent::RateLimit(limit)
+        };
+        let retrying = |status| AgentEvent::Retrying {
+            status: Some(status),
+            attempt: 1,
+            delay_ms: 1,
+            error: String::new(),
+        };
+        let crashed = || End::Crashed { message: "exit code 1".into() };
+        let limited = |until| End::RateLimited { until };
+        let (silent, late) = (Some(Cut::Silent(Timeout::Idle)), Some(Cut::TimeIsUp));
+        for (heard, cut, found, expected) in [
+            (vec![], None, End::Completed, End::Completed),
+            (vec![], late, End::Completed, End::Completed),
+            (vec![], Some(Cut::Asked), End::Completed, End::Asked),
+            (vec![], None, limited(None), limited(None)),
+            (vec![limit(Some(reset)), limit(None)], None, limited(None), limited(Some(reset))),
+            (vec![], silent, crashed(), End::TimedOut { timeout: Timeout::Idle }),
+            (vec![], late, crashed(), End::TimedOut { timeout: Timeout::Turn }),
+            (vec![retrying(429)], silent, crashed(), limited(None)),
+            (vec![retrying(429)], late, crashed(), limited(None)),
+            (vec![retrying(429), retrying(500)], late, crashed(), End::TimedOut { timeout: Timeout::Turn }),
+            (vec![], Some(Cut::Spent(Axis::Usd)), crashed(), End::OverBudget),
+            (vec![], None, crashed(), crashed()),
+        ] {
+            let mut tally = Tally::default();
+            heard.iter().for_each(|event| tally.follow(event));
+            assert_eq!(tally.name_end(cut, found.clone()), expected, "{heard:?} {cut:?} {found:?}");
+        }
+        let refused = Tally::default().name_end(Some(Cut::Refused), crashed());
+        assert!(matches!(refused, End::Auth { .. }), "{refused:?}");
     }
 }

@@ -9,6 +9,7 @@ mod faulty_store;
 mod following;
 mod harness;
 mod interrupted;
+mod judges;
 mod last_words;
 mod leases;
 mod outages;

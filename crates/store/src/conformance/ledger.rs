@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use towline_core::{
     Account, AccountStatus, AgentEvent, AgentName, Attempt, AttemptNo, End, Envelope, Event, Exit, Goal,
-    GoalState, Judging, Limit, LimitStatus, MicroUsd, PoolSeq, Seq, Tokens, Usage, Work,
+    GoalState, Judging, Limit, LimitStatus, MicroUsd, NoOpinion, Phase, PoolSeq, Seq, Tokens, Usage, Work,
 };
 
 use super::Place;
@@ -128,6 +128,8 @@ pub async fn what_a_judge_used_is_counted_once(place: &dyn Place) {
         ended_at: None,
         end,
         usage,
+        tree: String::new(),
+        accepted: None,
     };
     let worked = Attempt { usage: estimate(10, 40), ..attempt(goal.id, 1, 1, Some(2)) };
     let steps = [
@@ -378,6 +380,58 @@ pub async fn accounts_are_as_attempts_last_saw_them(place: &dyn Place) {
         store.append(step).await.expect("it fits");
         let agent = AgentName::new("scripted");
         let expected = Account { name: "scripted".into(), agent, status, updated_at: at(since) };
+        assert_eq!(store.accounts().await.expect("accounts"), [expected], "after {event:?}");
+    }
+}
+
+/// A judge has an account of its own, which the goal need not name.
+pub async fn accounts_are_as_judges_last_saw_them(place: &dyn Place) {
+    let store = place.open().await;
+    let (goal, lease) = claimed(&*store, 1).await;
+    let judge = |n| Judging {
+        n,
+        attempt: AttemptNo::FIRST,
+        check: "review".into(),
+        agent: AgentName::new("critic"),
+        account: "work".into(),
+        model: None,
+        directory: format!("1-review-{n}"),
+        started_at: at(2),
+        ended_at: None,
+        end: None,
+        usage: Usage::nothing(),
+        tree: String::new(),
+        accepted: None,
+    };
+    let ended = |end| Event::JudgeEnded { n: 1, end };
+    let unavailable = |until| Event::JudgeUnavailable {
+        check: "review".into(),
+        agent: AgentName::new("critic"),
+        account: "work".into(),
+        reason: NoOpinion::Limited { until, guessed: false },
+    };
+    let limited = |until, guessed| AccountStatus::Limited { until, guessed };
+    let steps = [
+        (ended(End::Completed), AccountStatus::Open, 10),
+        (ended(End::Crashed { message: "no".into() }), AccountStatus::Open, 10),
+        (ended(End::RateLimited { until: None }), limited(None, true), 12),
+        // The goal has guessed.
+        (unavailable(None), limited(Some(at(500)), true), 13),
+        (unavailable(Some(at(700))), limited(Some(at(500)), true), 13),
+        (ended(End::Completed), limited(Some(at(500)), true), 13),
+        (ended(End::RateLimited { until: Some(at(600)) }), limited(Some(at(600)), false), 16),
+        (ended(End::Auth { message: "no".into() }), AccountStatus::Closed, 17),
+    ];
+    for (step, (event, status, since)) in (0..).zip(steps) {
+        let event = Envelope { attempt: Some(AttemptNo::FIRST), ..happened(event, 10 + step) };
+        let attempts = vec![attempt(goal.id, 1, 1, Some(2))];
+        let phase = Phase::Limited { until: at(500), guessed: true };
+        let state = GoalState { phase, attempts, judges: vec![judge(1)], ..GoalState::new(&goal) };
+        let last = Seq(1 + u64::try_from(step).expect("small"));
+        let step = Append { state, ..append(&goal, lease.generation, last, vec![event.clone()]) };
+        store.append(step).await.expect("it fits");
+        let (name, agent) = ("work".to_owned(), AgentName::new("critic"));
+        let expected = Account { name, agent, status, updated_at: at(since) };
         assert_eq!(store.accounts().await.expect("accounts"), [expected], "after {event:?}");
     }
 }

@@ -103,6 +103,7 @@ macro_rules! conformance_tests {
             events_of_all_goals_have_one_order
             a_place_among_all_events_is_never_used_twice
             what_an_attempt_used_is_counted_once
+            accounts_are_as_judges_last_saw_them
             what_a_judge_used_is_counted_once
             what_was_spent_counts_when_it_was_reported
             what_was_spent_is_summed_up_over_all_goals

@@ -30,12 +30,12 @@ impl Pool {
             }
         }
         let GoalRecord { goal, state, .. } = &stored.record;
-        for AccountReport { attempt, status, at } in account_reports(&events, state) {
-            let (name, agent) = (goal.account_of(&attempt.agent).to_owned(), attempt.agent.clone());
-            // An attempt that began before a limit was known shows nothing about it.
+        for AccountReport { agent, account, started_at, status, at } in account_reports(&events, state) {
+            let name = account.unwrap_or_else(|| goal.account_of(agent)).to_owned();
+            let agent = agent.clone();
+            // What began before a limit was known shows nothing about it.
             let is_new = |known: &Account| {
-                known.status != status
-                    && (status != AccountStatus::Open || attempt.started_at >= known.updated_at)
+                known.status != status && (status != AccountStatus::Open || started_at >= known.updated_at)
             };
             if self.accounts.get(&name).is_none_or(is_new) {
                 self.accounts.insert(name.clone(), Account { name, agent, status, updated_at: at });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row, params, params_from_iter};
-use towline_core::{Account, AccountStatus, AgentName, AttemptNo, Envelope, GoalState, MicroUsd};
+use towline_core::{Account, AccountStatus, AgentName, Envelope, GoalState, MicroUsd};
 
 use super::failure::{Failure, readable};
 use super::reads::text;
@@ -54,9 +54,12 @@ fn sums() -> String {
 
 /// What the events of an append report about accounts, put into words before the writer's turn.
 pub(super) struct AccountRow {
-    attempt: AttemptNo,
+    agent: String,
+    /// None for the one that the goal names for the agent.
+    account: Option<String>,
+    started_at: String,
     status: String,
-    /// An attempt that began before a limit was known shows nothing about it.
+    /// What began before a limit was known shows nothing about it.
     is_open: bool,
     at: String,
 }
@@ -65,9 +68,11 @@ impl AccountRow {
     pub(super) fn of(events: &[Envelope], state: &GoalState) -> Result<Vec<Self>, Failure> {
         let reported = account_reports(events, state);
         reported
-            .map(|AccountReport { attempt, status, at }| {
+            .map(|AccountReport { agent, account, started_at, status, at }| {
                 Ok(Self {
-                    attempt: attempt.n,
+                    agent: agent.to_string(),
+                    account: account.map(str::to_owned),
+                    started_at: time_to_text(started_at),
                     status: to_json("an account", &status)?,
                     is_open: status == AccountStatus::Open,
                     at: time_to_text(at),
@@ -81,13 +86,25 @@ impl AccountRow {
         connection
             .prepare_cached(
                 "INSERT INTO accounts (name, agent, status, updated_at)
-                 SELECT account, agent, ?3, ?4 FROM attempts WHERE goal = ?1 AND n = ?2
-                     AND NOT (?5 AND EXISTS (SELECT 1 FROM accounts WHERE name = account AND updated_at > started_at))
+                 SELECT account, ?2, ?4, ?5 FROM (
+                     SELECT COALESCE(
+                         ?3, (SELECT value FROM json_each(goals.goal, '$.accounts') WHERE key = ?2), ?2
+                     ) AS account FROM goals WHERE id = ?1
+                 )
+                 WHERE NOT (?6 AND EXISTS (SELECT 1 FROM accounts WHERE name = account AND updated_at > ?7))
                  ON CONFLICT (name) DO UPDATE
                  SET agent = excluded.agent, status = excluded.status, updated_at = excluded.updated_at
                  WHERE status <> excluded.status",
             )?
-            .execute(params![goal, self.attempt.get(), self.status, self.at, self.is_open])?;
+            .execute(params![
+                goal,
+                self.agent,
+                self.account,
+                self.status,
+                self.at,
+                self.is_open,
+                self.started_at
+            ])?;
         Ok(())
     }
 }

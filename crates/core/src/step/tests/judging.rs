@@ -1,8 +1,13 @@
 //! What judges report while checks run.
 
+use std::time::Duration;
+
 use super::pool::shared_budget_spent;
 use crate::fixtures::*;
-use crate::{AgentName, Axis, End, Event, FailureReason, Phase, StopWhy, Stopping};
+use crate::{
+    Account, AccountStatus, AgentName, Axis, End, EscalationReason, Event, FailureReason, NoOpinion, Phase,
+    Policy, StopWhy, Stopping,
+};
 
 pub(super) fn judge_started(n: u32) -> Event {
     Event::JudgeStarted {
@@ -12,12 +17,46 @@ pub(super) fn judge_started(n: u32) -> Event {
         account: "judge".into(),
         model: None,
         directory: format!("2-review-{n}"),
+        tree: "t1".into(),
     }
 }
 
 /// Everything that it has used so far.
 pub(super) fn judge_used(n: u32, times: u64) -> Event {
     Event::JudgeUsed { n, model: Some("model".into()), used: used(times) }
+}
+
+pub(super) fn judge_unavailable(reason: NoOpinion) -> Event {
+    Event::JudgeUnavailable {
+        check: "review".into(),
+        agent: AgentName::new("judge"),
+        account: "judge".into(),
+        reason,
+    }
+}
+
+pub(super) fn judge_unreachable() -> Event {
+    judge_unavailable(NoOpinion::Unreachable { message: "overloaded".into() })
+}
+
+fn judge_limited(until: Option<i64>) -> Event {
+    judge_unavailable(NoOpinion::Limited { until: until.map(at), guessed: false })
+}
+
+fn judge_unusable() -> Event {
+    judge_unavailable(NoOpinion::Unusable { message: "run `judge login`".into() })
+}
+
+/// The goal goes on when its time has come, and checks the first attempt's work again.
+#[track_caller]
+fn checked_again(story: &mut Story, round: u32) {
+    if let Some(until) = story.state.phase.until() {
+        story.now = until;
+        story.receive(Event::Woken);
+    }
+    assert_eq!(story.state.phase, Phase::Queued);
+    assert_eq!(story.receive(dispatched()).effects, [run_checks(round)]);
+    assert_eq!((story.state.attempts.len(), story.state.errors_in_row), (1, 0));
 }
 
 fn judge_ended(n: u32) -> Event {
@@ -71,4 +110,171 @@ fn a_judge_is_stopped_when_shared_money_is_spent_and_the_work_is_judged_later() 
     assert_eq!(story.state.phase, Phase::Queued);
     story.receive(dispatched());
     assert_eq!(story.state.phase, Phase::Checking { attempt: no(1) });
+}
+
+#[test]
+fn a_limited_judge_is_waited_for_and_the_same_work_is_checked_again() {
+    let mut story = Story::checking();
+    let limited = Phase::Limited { until: at(3_600), guessed: false };
+    assert_eq!(story.receive(judge_limited(Some(3_600))), moved_to(limited, &["checks/1"]));
+    checked_again(&mut story, 2);
+    assert_eq!(story.now, at(3_600));
+    story.receive(green_verdict("t1"));
+    assert_eq!((&story.state.phase, story.state.attempts_spent()), (&Phase::Done, 1));
+    assert_eq!(story.state.absent_judge, None);
+}
+
+#[test]
+fn a_limit_of_a_judge_without_a_time_is_guessed_longer_each_time() {
+    let mut story = Story::checking();
+    for (round, minutes) in (2..).zip([1, 2, 4, 8, 16, 30, 30]) {
+        story.receive(judge_limited(None));
+        let until = story.now + Duration::from_secs(minutes * 60);
+        assert_eq!(story.state.phase, Phase::Limited { until, guessed: true });
+        checked_again(&mut story, round);
+    }
+    story.receive(red_verdict("t1"));
+    assert_eq!((story.state.phase.name(), story.state.attempts.len()), ("running", 2), "the agent goes on");
+}
+
+#[test]
+fn a_judge_that_does_not_answer_is_asked_with_growing_pauses_until_a_person_is_needed() {
+    let mut story = Story::checking();
+    let (begun, mut pauses, mut round) = (story.now, Vec::new(), 1);
+    loop {
+        story.receive(judge_unreachable());
+        let Phase::Sleeping { until, reason } = &story.state.phase else { break };
+        assert_eq!(reason, "the judge `judge` does not answer: overloaded");
+        pauses.push(until.duration_since(story.now).as_secs());
+        round += 1;
+        checked_again(&mut story, round);
+    }
+    assert_eq!(pauses[..10], [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+    let waited = Duration::try_from(story.now.duration_since(begun)).expect("later");
+    assert!(waited >= Policy::LONGEST_OUTAGE && waited < Policy::LONGEST_OUTAGE + Duration::from_secs(301));
+    let words = story.state.phase.reason().expect("a reason");
+    let expected = "the judge `judge` gave no verdict for the check `review`: it did not answer for 12 hours: overloaded";
+    assert_eq!((story.state.phase.name(), words.as_str()), ("escalated", expected));
+    assert_eq!((story.state.attempts_spent(), story.state.errors_in_row), (1, 0));
+    // A person gives it as long again.
+    story.receive(retry(&[]));
+    checked_again(&mut story, round + 1);
+    story.receive(judge_unreachable());
+    assert_eq!(story.state.phase.until(), Some(story.now + Duration::from_secs(2)));
+}
+
+#[test]
+fn a_judge_that_a_person_must_repair_is_asked_again_by_retry_and_by_resume() {
+    for request in [retry(&[]), Event::ResumeRequested] {
+        let mut story = Story::checking();
+        let (check, agent) = ("review".to_owned(), "judge".to_owned());
+        let reason = EscalationReason::JudgeUnavailable { check, agent, problem: "run `judge login`".into() };
+        let escalated = Phase::Escalated { reason };
+        assert_eq!(story.receive(judge_unusable()), moved_to(escalated, &["checks/1"]));
+        story.wait(60);
+        story.receive(request);
+        checked_again(&mut story, 2);
+        story.receive(green_verdict("t1"));
+        assert_eq!((&story.state.phase, story.state.attempts_spent()), (&Phase::Done, 1));
+    }
+}
+
+#[test]
+fn a_judge_without_money_ends_the_goal_and_judges_the_same_work_when_there_is_more() {
+    let mut story = Story::working(goal_limited("usd=0.01")).after(&[usage(1), ended(End::Completed)]);
+    story.receive(judge_unavailable(NoOpinion::Budget { axis: Axis::Usd }));
+    let failed = Phase::Failed { reason: FailureReason::Budget { axis: Axis::Usd } };
+    assert_eq!((&story.state.phase, story.last().verdict.clone()), (&failed, None));
+    story.receive(retry(&["usd=+1"]));
+    checked_again(&mut story, 2);
+    story.receive(green_verdict("t1"));
+    assert_eq!(story.state.phase, Phase::Done);
+}
+
+#[test]
+fn the_last_attempt_of_a_goal_is_judged_after_the_limit_as_well() {
+    let mut story = Story::working(goal_limited("attempts=1")).after(&[ended(End::Completed)]);
+    story.receive(judge_limited(Some(600)));
+    checked_again(&mut story, 2);
+    story.receive(judge_unreachable());
+    checked_again(&mut story, 3);
+    story.receive(green_verdict("t1"));
+    assert_eq!(story.state.phase, Phase::Done);
+}
+
+#[test]
+fn what_the_operator_wants_meanwhile_comes_before_the_judge() {
+    let cancelled = Story::checking().after(&[Event::CancelRequested, judge_limited(None)]);
+    assert_eq!(cancelled.state.phase, Phase::Cancelled);
+    let paused = Story::checking().after(&[pause(), judge_unreachable()]);
+    assert_eq!(paused.state.phase.name(), "paused");
+    for story in [cancelled.after(&[retry(&[])]), paused.after(&[Event::ResumeRequested])] {
+        let mut story = story;
+        checked_again(&mut story, 2);
+    }
+    let mut waiting = Story::checking().after(&[judge_limited(Some(600)), Event::ResumeRequested]);
+    checked_again(&mut waiting, 2);
+}
+
+#[test]
+fn an_account_that_is_known_to_be_limited_or_closed_keeps_a_judge_from_being_asked_once() {
+    let mut story = Story::checking();
+    let account =
+        |status| Account { name: "judge".into(), agent: AgentName::new("judge"), status, updated_at: at(0) };
+    let limited = |until| account(AccountStatus::Limited { until, guessed: false });
+    let keeps = |story: &Story, account: &Account| {
+        account.keeps_from_judging(story.state.absent_judge.as_ref(), at(30))
+    };
+    for usable in [account(AccountStatus::Open), account(AccountStatus::Trial), limited(Some(at(30)))] {
+        assert_eq!(keeps(&story, &usable), None, "{usable:?}");
+    }
+    let until = |second, guessed| Some(NoOpinion::Limited { until: Some(at(second)), guessed });
+    assert_eq!(keeps(&story, &limited(Some(at(600)))), until(600, false));
+    assert_eq!(keeps(&story, &limited(None)), until(60, true), "one is let through after a while");
+    let closed = account(AccountStatus::Closed);
+    let Some(reason @ NoOpinion::Unusable { .. }) = keeps(&story, &closed) else { panic!("it is asked") };
+    story.receive(judge_unavailable(reason));
+    assert!(story.state.phase.reason().expect("a reason").contains("`towline accounts open judge`"));
+    assert!(story.state.waits_for_account(&story.goal, "judge"));
+    assert!(!story.state.waits_for_account(&story.goal, "claude"));
+    // A person has opened the goal again: the judge finds out.
+    story.receive(retry(&[]));
+    assert_eq!(keeps(&story, &closed), None);
+    assert!(keeps(&story, &Account { updated_at: at(600), ..closed }).is_some(), "found out since then");
+}
+
+#[test]
+fn a_judge_that_is_paid_and_does_not_answer_needs_a_person_sooner() {
+    let mut story = Story::checking();
+    for n in 1..=Policy::JUDGE_FAILURES {
+        story = story.after(&[judge_started(n), judge_used(n, 1), judge_unreachable()]);
+        if n < Policy::JUDGE_FAILURES {
+            checked_again(&mut story, n + 1);
+        }
+    }
+    let words = story.state.phase.reason().expect("a reason");
+    assert!(words.ends_with("it used the model 5 times in a row and did not answer: overloaded"), "{words}");
+}
+
+#[test]
+fn what_one_judge_accepted_is_kept_while_another_is_waited_for_and_until_there_is_a_verdict() {
+    let accepted = |story: &Story| story.state.judges[0].accepted.clone();
+    let finished = |result| Event::CheckFinished { result };
+    let mut story = Story::checking().after(&[judge_started(1), judge_ended(1)]);
+    story.receive(finished(green("tests")));
+    assert_eq!(accepted(&story), None);
+    story.receive(finished(green("review")));
+    assert_eq!(accepted(&story), Some(green("review")));
+    story.receive(judge_limited(Some(600)));
+    checked_again(&mut story, 2);
+    assert_eq!((accepted(&story), &*story.state.judges[0].tree), (Some(green("review")), "t1"));
+    for event in [green_verdict("t1"), red_verdict("t1")] {
+        assert_eq!(accepted(&story.clone().after(&[event])), None);
+    }
+    let replaced = Event::ChecksReplaced { checks: vec![check("lint", "make lint")] };
+    let story = story.after(&[judge_limited(Some(9_000)), replaced]);
+    assert_eq!(accepted(&story), None);
+    let rejected =
+        Story::checking().after(&[judge_started(1), judge_ended(1), finished(red("review", "no"))]);
+    assert_eq!(accepted(&rejected), None);
 }

@@ -8,13 +8,13 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use super::judging::{judge_started, judge_used};
+use super::judging::{judge_started, judge_unavailable, judge_used};
 use crate::fixtures::*;
 use crate::{
     AgentEvent, AgentName, Amount, Ask, Axis, BaselineMode, Budget, BudgetChange, CheckResult, End, Event,
-    Goal, LaunchProblem, Limit, LimitStatus, MessageNo, MicroUsd, MissingProgram, NextSession, Outcome,
-    Phase, QuestionNo, RawRef, Refusal, Reply, Timeout, Tokens, ToolStatus, TurnEnd, TurnStop, Usage,
-    Verdict, Words,
+    Goal, LaunchProblem, Limit, LimitStatus, MessageNo, MicroUsd, MissingProgram, NextSession, NoOpinion,
+    Outcome, Phase, QuestionNo, RawRef, Refusal, Reply, Timeout, Tokens, ToolStatus, TurnEnd, TurnStop,
+    Usage, Verdict, Words,
 };
 
 /// An event for the goal.
@@ -116,6 +116,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (1_u32..4).prop_map(judge_started),
         1 => (1_u32..4, 0_u64..4).prop_map(|(n, used)| judge_used(n, used)),
         1 => (1_u32..4, end()).prop_map(|(n, end)| Event::JudgeEnded { n, end }),
+        2 => no_opinion().prop_map(judge_unavailable),
         4 => any_verdict().prop_map(|verdict| Event::VerdictReached { verdict }),
         1 => text().prop_map(|error| Event::ChecksFailed { error }),
         2 => Just(Event::Stopped),
@@ -235,6 +236,16 @@ fn turn_end() -> impl Strategy<Value = TurnEnd> {
         inner_turns: Some(1),
         reported_cost: Some(MicroUsd(1)),
     })
+}
+
+fn no_opinion() -> impl Strategy<Value = NoOpinion> {
+    prop_oneof![
+        (option::of(moment()), any::<bool>())
+            .prop_map(|(until, guessed)| NoOpinion::Limited { until, guessed }),
+        text().prop_map(|message| NoOpinion::Unreachable { message }),
+        prop::sample::select(vec![Axis::Usd, Axis::Tokens]).prop_map(|axis| NoOpinion::Budget { axis }),
+        text().prop_map(|message| NoOpinion::Unusable { message }),
+    ]
 }
 
 /// Any end of an attempt.

@@ -1,7 +1,7 @@
 //! Every pair of phase and event, in one table.
 
 use super::each::some_of_each;
-use super::judging::{judge_started, judge_used};
+use super::judging::{judge_started, judge_unreachable, judge_used};
 use super::pool::{account_unavailable, agent_unavailable, prerequisites_met, shared_budget_spent};
 use crate::fixtures::*;
 use crate::{
@@ -37,6 +37,7 @@ check_finished      stale -     -     -     .     -     -     .     -     -     
 judge_started       stale stale stale -     .     stale -     .     -     -     -     -     stale -     -     -     stale stale
 judge_used          .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
 judge_ended         .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .     .
+judge_unavailable   stale stale stale -     sleep stale -     cancl -     -     -     -     stale -     -     -     stale stale
 verdict_reached     stale stale stale -     done  stale -     cancl -     -     -     -     stale -     -     -     stale stale
 checks_failed       stale stale stale -     escal stale -     cancl -     -     -     -     stale -     -     -     stale stale
 stopped             stale -     -     -     -     cancl -     cancl -     -     -     -     stale -     -     -     stale stale
@@ -86,6 +87,7 @@ some_of_each! { events: Event, by Event of |event| event => {
     Event::JudgeStarted { .. } => judge_started(1);
     Event::JudgeUsed { .. } => judge_used(1, 1);
     Event::JudgeEnded { .. } => Event::JudgeEnded { n: 1, end: End::Completed };
+    Event::JudgeUnavailable { .. } => judge_unreachable();
     Event::VerdictReached { .. } => green_verdict("t1");
     Event::ChecksFailed { .. } => Event::ChecksFailed { error: "no space".into() };
     Event::Stopped => Event::Stopped;
