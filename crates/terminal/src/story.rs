@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use towline_core::{
     AgentEvent, Answerer, AttemptNo, CheckResult, End, EndKind, Envelope, Event, Exit, GoalId, GoalState,
-    LastWords, Limit, LimitStatus, Outcome, Phase, Policy, QuestionNo, Reply, Role, SessionStarted, Usage,
-    Verdict, show_duration,
+    LastWords, Limit, LimitStatus, NoOpinion, Outcome, Phase, Policy, QuestionNo, Reply, Role,
+    SessionStarted, Usage, Verdict, show_duration,
 };
 
 use crate::asking::{AnswerBy, Asking};
@@ -369,6 +369,12 @@ fn one_line(paint: Paint, event: &Event) -> Option<String> {
         Event::BaselineUnknown { reason, .. } => {
             let reason = brief(reason);
             paint.dim(&format!("  not known whether the checks passed before any work: {reason}"))
+        }
+        // The wait that follows has the same reason.
+        Event::JudgeUnavailable { reason: NoOpinion::Unreachable { .. }, .. } => return None,
+        Event::JudgeUnavailable { check, agent, reason, .. } => {
+            let (check, reason) = (brief(check), brief(&reason.to_string()));
+            paint.warn(&format!("  ? {check} has no verdict of the judge {agent}: {reason}"))
         }
         Event::CancelRequested => paint.warn("cancelling: ending everything that runs for the goal"),
         Event::PauseRequested { .. } => paint.warn("pausing: ending everything that runs for the goal"),

@@ -11,7 +11,7 @@ pub(crate) mod tests;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use towline_core::{AgentEvent, Envelope, Event, Goal, GoalState, Phase, Seq, show_duration};
+use towline_core::{AbsentJudge, AgentEvent, Envelope, Event, Goal, GoalState, Phase, Seq, show_duration};
 use towline_engine::Home;
 use towline_store::GoalRecord;
 use towline_terminal::Tools;
@@ -109,6 +109,14 @@ impl Board {
                 self.results.retain(|(name, _)| *name != result.name);
                 self.results.push((result.name.clone(), result.met));
             }
+            Event::JudgeUnavailable { account, .. } => {
+                self.check = None;
+                if envelope.seq > self.counted {
+                    let (account, at) = (account.clone(), envelope.at);
+                    self.state.absent_judge = Some(AbsentJudge { account, at, ..AbsentJudge::default() });
+                }
+            }
+            Event::VerdictReached { .. } if envelope.seq > self.counted => self.state.absent_judge = None,
             _ => {}
         }
         self.counted = self.counted.max(envelope.seq);

@@ -35,6 +35,16 @@ describe('entries of a log', () => {
     ]);
   });
 
+  it('show a judge without a verdict as a remark in place of its check', () => {
+    const round = (reason: object): Envelope[] => [
+      event({ kind: 'check_started', name: 'review' }),
+      event({ kind: 'judge_unavailable', check: 'review', agent: 'critic', account: 'critic', reason }),
+    ];
+    const events = [...round({ why: 'limited', until: null, guessed: false }), ...round({ why: 'unusable', message: 'sign in' })];
+    const remark = (why: string) => ({ kind: 'note', text: `The judge critic of review gave no verdict: ${why}`, tone: 'wait' });
+    expect(buildEntries(events).map((entry) => entry.content)).toEqual([remark('the quota of its account is used up.'), remark('sign in')]);
+  });
+
   it('leave out what only machines need', () => {
     expect(buildEntries([event({ kind: 'claimed', worker: 'w' }), agent({ kind: 'usage' }), event({ kind: 'something_new' })])).toEqual([]);
   });

@@ -55,15 +55,15 @@ export function buildEntries(events: readonly Envelope[]): Entry[] {
     const known = id === undefined ? undefined : open.get(id);
     const content = contentOf(event, known?.content);
     if (content === undefined) continue;
-    if (known !== undefined) {
+    if (known === undefined) {
+      const entry = { key: event.seq, at: event.at, attempt: event.attempt, below: event.below, content };
+      entries.push(entry);
+      if (id !== undefined) open.set(id, entry);
+    } else {
       known.content = content;
-      continue;
     }
-    const entry = { key: event.seq, at: event.at, attempt: event.attempt, below: event.below, content };
-    entries.push(entry);
-    if (id !== undefined) open.set(id, entry);
     // The next run of the checks has entries of its own.
-    if (event.kind === 'verdict_reached' || event.kind === 'attempt_started') {
+    if (event.kind === 'verdict_reached' || event.kind === 'judge_unavailable' || event.kind === 'attempt_started') {
       for (const one of open.keys()) if (one.startsWith('check:')) open.delete(one);
     }
   }
@@ -74,6 +74,7 @@ function openId({ kind, attempt, fields: given }: Envelope): string | undefined 
   if (kind === 'agent.tool') return `tool:${attempt}:${text(given.id)}`;
   if (kind === 'check_started') return `check:${text(given.name)}`;
   if (kind === 'check_finished') return `check:${text(fields(given.result).name)}`;
+  if (kind === 'judge_unavailable') return `check:${text(given.check)}`;
   return undefined;
 }
 
@@ -251,6 +252,12 @@ const NOTES: Readonly<Record<string, string>> = {
   restored: 'Files were put back as they were.',
 };
 
+function noOpinion(reason: Fields): string {
+  if (reason.why === 'limited') return 'the quota of its account is used up.';
+  if (reason.why === 'budget') return `the budget of ${text(reason.axis)} is spent.`;
+  return text(reason.message);
+}
+
 function noteOf({ kind, fields: given }: Envelope): Content | undefined {
   const note = (value: string, tone: Tone = 'quiet'): Content => ({ kind: 'note', text: value, tone });
   switch (kind) {
@@ -269,6 +276,8 @@ function noteOf({ kind, fields: given }: Envelope): Content | undefined {
     }
     case 'baseline_unknown':
       return note(`Nothing is known about the checks before the work: ${text(given.reason)}`, 'wait');
+    case 'judge_unavailable':
+      return note(`The judge ${text(given.agent)} of ${text(given.check)} gave no verdict: ${noOpinion(fields(given.reason))}`, 'wait');
     case 'handed_over':
       return note(`${text(given.to)} continues the work of ${text(given.from)}: ${text(given.why)}`);
     case 'account_unavailable':

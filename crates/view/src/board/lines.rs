@@ -139,12 +139,9 @@ impl Board {
             Phase::Checking { .. } => vec![self.check_line(canvas)],
             Phase::Sleeping { reason, .. } => vec![goes_on(wakes(), canvas, reason)],
             Phase::Limited { guessed, .. } => {
-                let why = if *guessed {
-                    "the quota is used up; the time is a guess"
-                } else {
-                    "the quota is used up"
-                };
-                vec![goes_on(wakes(), canvas, why)]
+                let whose = if self.state.absent_judge.is_some() { " of a judge" } else { "" };
+                let guess = if *guessed { "; the time is a guess" } else { "" };
+                vec![goes_on(wakes(), canvas, &format!("the quota{whose} is used up{guess}"))]
             }
             Phase::Blocked { .. } => self.question_lines(canvas),
             Phase::Stopping(stopping) => vec![printable(&why_stopping(stopping))],

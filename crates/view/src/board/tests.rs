@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use towline_core::{
     AgentName, Ask, Attempt, AttemptNo, Axis, Budget, Check, CheckKind, EscalationReason, FailureReason,
-    MicroUsd, PlanEntry, Question, QuestionNo, Sandbox, SessionId, SessionStarted, Source, StopWhy, Stopping,
-    Timeout, Tokens, ToolKind, ToolStatus, ToolUse, Usage, Verdict,
+    MicroUsd, NoOpinion, PlanEntry, Question, QuestionNo, Sandbox, SessionId, SessionStarted, Source,
+    StopWhy, Stopping, Timeout, Tokens, ToolKind, ToolStatus, ToolUse, Usage, Verdict,
 };
 use towline_terminal::{Letters, Paint, columns};
 
@@ -219,6 +219,12 @@ fn scenes() -> Vec<(&'static str, Scene)> {
         ("sleeping", running().phase(120, Phase::Sleeping { until: at(400), reason: "CI runs".into() })),
         ("limited", running().phase(120, Phase::Limited { until: at(7_400), guessed: false })),
         ("limited, a guess", running().phase(120, Phase::Limited { until: at(100), guessed: true })),
+        (
+            "limited, a judge",
+            checking()
+                .event(115, judge_limited())
+                .phase(115, Phase::Limited { until: at(7_400), guessed: false }),
+        ),
         ("blocked", Scene::of(asked).phase(120, blocked)),
         ("stopping, cancelled", running().phase(120, stopping(StopWhy::Cancel))),
         ("stopping, budget", running().phase(120, stopping(StopWhy::Budget { axis: Axis::Usd }))),
@@ -233,6 +239,15 @@ fn scenes() -> Vec<(&'static str, Scene)> {
         ("unproven", running().phase(120, Phase::Unproven)),
         ("cancelled", running().phase(120, Phase::Cancelled)),
     ]
+}
+
+fn judge_limited() -> Event {
+    Event::JudgeUnavailable {
+        check: "review".into(),
+        agent: AgentName::new("critic"),
+        account: "critic".into(),
+        reason: NoOpinion::Limited { until: Some(at(7_400)), guessed: false },
+    }
 }
 
 fn all_on(canvas: &Canvas) -> String {
