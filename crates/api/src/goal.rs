@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
-use towline_core::{Attempt, Axis, GoalState, Merge, MicroUsd, Origin, Outcome, Spent, Tokens, Usage};
+use towline_core::{
+    Attempt, Axis, GoalState, Judging, Merge, MicroUsd, Origin, Outcome, Spent, Tokens, Usage,
+};
 
 use crate::{BaselineCheckReport, HoldReport, QuestionReport, VerdictReport};
 
@@ -69,7 +71,10 @@ pub struct GoalReport {
     pub trust: TrustReport,
     /// All attempts, the first one first.
     pub attempts: Vec<AttemptReport>,
-    /// What all attempts have used together.
+    /// All conversations with judges, the first one first.
+    #[serde(default)]
+    pub judges: Vec<JudgeReport>,
+    /// What all attempts and judges have used together.
     pub usage: UsageReport,
     /// Each limited axis of the budget.
     pub budget: BTreeMap<String, BudgetLine>,
@@ -215,6 +220,36 @@ pub struct AttemptReport {
     pub extras: AttemptExtras,
 }
 
+/// One conversation with a judge.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct JudgeReport {
+    /// Its number, counted from 1.
+    pub n: u32,
+    /// The number of the attempt whose work it judges.
+    pub attempt: u32,
+    /// The name of its check.
+    pub check: String,
+    /// The agent's name in the configuration.
+    pub agent: String,
+    /// The account whose quota it uses.
+    pub account: String,
+    /// The model that the agent reported.
+    pub model: Option<String>,
+    /// The directory of its raw logs.
+    pub dir: String,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// The class of its end. Whether it accepts the work is in the attempt's verdict.
+    pub end: Option<String>,
+    /// What the agent or the system reported about the end.
+    pub detail: Option<String>,
+    /// What it has used.
+    pub usage: UsageReport,
+}
+
 /// Facts that few attempts have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -358,6 +393,26 @@ impl AttemptReport {
                     .context
                     .map(|(used, size)| ContextReport { used: used.0, size: size.map(|size| size.0) }),
             },
+        }
+    }
+}
+
+impl JudgeReport {
+    /// The report on a judge whose raw logs are in `dir`.
+    pub fn of(judge: &Judging, dir: String) -> Self {
+        Self {
+            n: judge.n,
+            attempt: judge.attempt.get(),
+            check: judge.check.clone(),
+            agent: judge.agent.to_string(),
+            account: judge.account.clone(),
+            model: judge.model.clone(),
+            dir,
+            started_at: judge.started_at,
+            ended_at: judge.ended_at,
+            end: judge.end.as_ref().map(|end| end.name().to_owned()),
+            detail: judge.end.as_ref().and_then(towline_core::End::detail),
+            usage: judge.usage.into(),
         }
     }
 }

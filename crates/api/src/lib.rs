@@ -34,7 +34,7 @@ pub use self::error::{ErrorKind, ErrorReport, ErrorWords};
 pub use self::event::{ReplayReport, ReplayedDifference};
 pub use self::goal::{
     AttemptExtras, AttemptReport, BaselineReport, BudgetLine, ContextReport, DecisionReport, GoalLine,
-    GoalReport, MergedReport, Notification, OriginReport, TrustReport, UsageReport, budget,
+    GoalReport, JudgeReport, MergedReport, Notification, OriginReport, TrustReport, UsageReport, budget,
 };
 pub use self::http::{
     EndedSessions, EventPage, GoalPage, HealthReport, NewAnswer, NewGoal, NewMerge, NewMessage,

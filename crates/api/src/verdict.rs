@@ -43,6 +43,9 @@ pub struct CheckReport {
     pub evidence: String,
     /// How long it ran.
     pub seconds: f64,
+    /// How many tests ran; null where no test runner reported it.
+    #[serde(default)]
+    pub tests: Option<u64>,
 }
 
 /// The result of one check before any work.
@@ -66,6 +69,7 @@ impl From<&Verdict> for VerdictReport {
             problem: check.problem.clone(),
             evidence: check.evidence.clone(),
             seconds: check.took.as_secs_f64(),
+            tests: check.tests,
         });
         Self {
             met: verdict.met(),

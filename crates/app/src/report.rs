@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use towline_api::{
-    AttemptReport, BaselineReport, GoalLine, GoalReport, MergedReport, QuestionLine, TrustReport, budget,
+    AttemptReport, BaselineReport, GoalLine, GoalReport, JudgeReport, MergedReport, QuestionLine,
+    TrustReport, budget,
 };
 use towline_core::{Checkout, GoalState, Phase, Sandbox, Usage};
 use towline_engine::Home;
@@ -60,6 +61,10 @@ pub fn goal_report(record: &GoalRecord, home: &Home, now: Timestamp) -> GoalRepo
         .attempts
         .iter()
         .map(|attempt| AttemptReport::of(attempt, home.attempt(goal.id, attempt.n).display().to_string()));
+    let judges = state.judges.iter().map(|judge| {
+        let logs = home.attempt(goal.id, judge.attempt).join("checks").join(&judge.directory);
+        JudgeReport::of(judge, logs.display().to_string())
+    });
     GoalReport {
         id: goal.id.to_string(),
         title: goal.title.clone(),
@@ -89,6 +94,7 @@ pub fn goal_report(record: &GoalRecord, home: &Home, now: Timestamp) -> GoalRepo
         unprotect: goal.unprotect.clone(),
         trust: trust(record),
         attempts: attempts.collect(),
+        judges: judges.collect(),
         usage: state.usage().into(),
         budget: budget(state, now),
         created_at: goal.created_at,
