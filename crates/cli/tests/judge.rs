@@ -6,11 +6,12 @@
 mod support;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{Desk, LIMIT, of_attempts};
+use support::{Desk, LIMIT, finish, of_attempts};
 use towline_testkit::model::{Matcher, ModelServer, Reply, Rule};
-use towline_testkit::scratch::{wait_for, wait_until_process_tree_gone};
+use towline_testkit::scratch::{wait_for, wait_for_some, wait_until_process_tree_gone};
 
 const CHECKS: &str = r#"
 [[checks]]
@@ -158,12 +159,12 @@ step = [
 }
 
 #[test]
-fn a_judge_is_stopped_when_the_budget_is_spent() {
+fn a_judge_is_stopped_when_the_budget_is_spent_and_judges_the_same_work_when_there_is_more() {
     let critic = r#"
 [[turn]]
 step = [
     { usage = { input = 50, output = 5, cost_usd = 0.5 } },
-    { sleep = "10m" },
+    { run = "until [ -e $HOME/go ]; do sleep 0.05; done" },
     { say = '{"towline": "judge", "accept": true}' },
 ]
 "#;
@@ -171,21 +172,142 @@ step = [
     let ran = desk.towline(["run", "Fix it", "--budget", "usd=0.2", "--json"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
     let report = ran.json();
-    assert_eq!(report["usage"]["cost_usd"], json!(0.51));
-    let review = &of_attempts(&report, "verdict")[0]["checks"][1];
-    let problem = review["problem"].as_str().expect("a problem");
-    assert!(problem.contains("gave no verdict") && problem.contains("budget `usd`"), "{problem}");
+    assert_eq!((&report["usage"]["cost_usd"], &report["reason"]), (&json!(0.51), &json!("budget: usd")));
+    assert_eq!(of_attempts(&report, "verdict"), [Value::Null]);
+    assert_eq!(report["judges"][0]["end"], "over_budget");
+    std::fs::write(desk.home.path().join("go"), "").expect("written");
+    let goal = report["id"].as_str().expect("an id");
+    let ran = desk.towline(["retry", goal, "--budget", "usd=2", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(of_attempts(&desk.show(goal), "end"), ["completed"]);
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }
 
 #[test]
-fn a_judge_that_does_not_answer_in_the_form_has_not_accepted() {
+fn a_judge_that_does_not_answer_in_the_form_needs_a_person_who_has_the_same_work_judged_again() {
     let critic = "[[turn]]\nstep = [{ say = \"I accept the work.\" }]\n";
     let desk = desk(WORKER, critic);
     let ran = desk.towline(["run", "Fix it", "--budget", "attempts=1", "--json"]);
-    assert_eq!(ran.code, Some(3), "{ran:?}");
-    let review = &of_attempts(&ran.json(), "verdict")[0]["checks"][1];
-    assert_eq!((&review["met"], &review["evidence"]), (&json!(false), &json!("I accept the work.")));
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    let report = ran.json();
+    let reason = report["reason"].as_str().expect("a reason");
+    for part in ["judge `critic`", "check `review`", "I accept the work.", "retry the goal"] {
+        assert!(reason.contains(part), "{part}: {reason}");
+    }
+    let ends: Vec<&Value> =
+        report["judges"].as_array().expect("judges").iter().map(|judge| &judge["end"]).collect();
+    assert_eq!(ends, ["completed", "completed"], "it was asked once more");
+    let goal = report["id"].as_str().expect("an id");
+    let accepts = "[[turn]]\nstep = [{ say = '{\"towline\": \"judge\", \"accept\": true}' }]\n";
+    std::fs::write(desk.home.path().join("critic.toml"), accepts).expect("a script");
+    let ran = desk.towline(["retry", goal, "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = desk.show(goal);
+    assert_eq!((&report["phase"], of_attempts(&report, "end")), (&json!("done"), vec![json!("completed")]));
+}
+
+/// A desk whose worker is a script, and whose judge is the real Claude Code.
+fn desk_with_real_judge(model: &ModelServer) -> Desk {
+    let mut desk = Desk::with_claude(model);
+    desk.unset("ANTHROPIC_API_KEY");
+    desk.set("CLAUDE_CODE_OAUTH_TOKEN", "dummy");
+    let (path, program) = (desk.home.path().join("worker.toml"), env!("CARGO_BIN_EXE_towline"));
+    std::fs::write(&path, WORKER).expect("a script");
+    desk.agent_settings(&format!(
+        "[agents.worker]\nkind = \"script\"\ncommand = [{program:?}, \"script\", {path:?}]\n"
+    ));
+    desk.project.write("towline.toml", &CHECKS.replace("critic", "claude"));
+    desk.project.commit("a project with a judge");
+    desk
+}
+
+fn in_four_seconds() -> String {
+    in_seconds(4)
+}
+
+fn in_an_hour() -> String {
+    in_seconds(3_600)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the scripted model reports the real time")]
+fn in_seconds(seconds: u64) -> String {
+    (jiff::Timestamp::now() + Duration::from_secs(seconds)).as_second().to_string()
+}
+
+#[test]
+fn a_limited_judge_is_waited_for_and_the_work_is_judged_again_in_the_same_attempt() {
+    let rejected = Reply::rate_limited()
+        .header("anthropic-ratelimit-unified-status", "rejected")
+        .header("anthropic-ratelimit-unified-representative-claim", "five_hour")
+        .header_at_delivery("anthropic-ratelimit-unified-reset", in_four_seconds);
+    let accepts = r#"{"towline": "judge", "accept": true, "reasons": []}"#;
+    let model = ModelServer::start([
+        Rule::when(Matcher::new(|request| request.turn <= Some(1))).reply(rejected),
+        Rule::always().reply(Reply::text(accepts)),
+    ]);
+    let desk = desk_with_real_judge(&model);
+    let towline = desk.start(["run", "Fix it", "--agent", "worker", "--json"]);
+    let goal = desk.only_goal();
+    let limited = desk.wait_for_phase(&goal, "limited");
+    assert_eq!(
+        (&limited["judges"][0]["end"], &limited["judges"][0]["account"]),
+        (&json!("rate_limited"), &json!("claude"))
+    );
+    let reset: jiff::Timestamp = limited["until"].as_str().expect("a time").parse().expect("a time");
+    let accounts = desk.towline(["accounts", "--json"]).json();
+    let account = accounts.as_array().expect("accounts").iter().find(|account| account["name"] == "claude");
+    let account = account.expect("the judge's account");
+    assert_eq!((&account["state"], &account["until"]), (&json!("limited"), &limited["until"]));
+
+    let ran = finish(towline);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = ran.json();
+    assert_eq!(of_attempts(&report, "end"), ["completed"]);
+    assert_eq!(report["budget"]["attempts"], json!({"limit": 10, "left": 9}));
+    let judges = report["judges"].as_array().expect("judges");
+    let ends: Vec<&Value> = judges.iter().map(|judge| &judge["end"]).collect();
+    assert_eq!(ends, ["rate_limited", "completed"]);
+    let again: jiff::Timestamp = judges[1]["started_at"].as_str().expect("a time").parse().expect("a time");
+    assert!(again >= reset, "{report}");
+    assert_eq!(of_kind(&desk, &goal, "judge_unavailable").len(), 1);
+    let logs = desk.towline(["logs", &goal]);
+    assert!(logs.stdout.contains("has no verdict of the judge claude"), "{logs:?}");
+    wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
+}
+
+#[test]
+fn a_judge_of_a_limited_account_is_not_asked_until_the_account_is_opened() {
+    let rejected = Reply::rate_limited()
+        .header("anthropic-ratelimit-unified-status", "rejected")
+        .header("anthropic-ratelimit-unified-representative-claim", "five_hour")
+        .header_at_delivery("anthropic-ratelimit-unified-reset", in_an_hour);
+    let accepts = r#"{"towline": "judge", "accept": true, "reasons": []}"#;
+    let model = ModelServer::start([
+        Rule::when(Matcher::new(|request| request.turn <= Some(1))).reply(rejected),
+        Rule::always().reply(Reply::text(accepts)),
+    ]);
+    let desk = desk_with_real_judge(&model);
+    let first = desk.start(["run", "Fix it", "--agent", "worker", "--json"]);
+    let first_goal = desk.only_goal();
+    let limited = desk.wait_for_phase(&first_goal, "limited");
+    let second = desk.start(["run", "Fix it too", "--agent", "worker", "--json"]);
+    let second_goal = wait_for_some(LIMIT, "the second goal", || {
+        let goals = desk.towline(["ls", "--json"]).json();
+        let ids = goals.as_array().expect("goals").iter().filter_map(|goal| goal["id"].as_str());
+        ids.map(str::to_owned).find(|id| *id != first_goal)
+    });
+    let waiting = desk.wait_for_phase(&second_goal, "limited");
+    assert_eq!((&waiting["until"], &waiting["judges"]), (&limited["until"], &json!([])));
+    assert_eq!(model.turns().len(), 1, "a limited account was used");
+
+    let opened = desk.towline(["accounts", "open", "claude", "--json"]);
+    assert_eq!(opened.code, Some(0), "{opened:?}");
+    assert_eq!(opened.json()["continued"], json!([first_goal, second_goal]));
+    for ran in [finish(first), finish(second)] {
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert_eq!(of_attempts(&ran.json(), "end"), ["completed"]);
+    }
+    wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }
 
 #[test]
