@@ -129,11 +129,12 @@ pub fn first_notices(context: &Context, home: &Home, draft: &Draft) -> Vec<Notic
     permission_notice(context, home, draft).into_iter().chain(weak).collect()
 }
 
-/// The notice that the goal's first agent may do all that the user may. A private clone keeps changes apart; it does not confine the
-/// agent.
+/// The notice that the goal's first agent runs commands without asking, and what confines it. A private clone keeps changes apart; it
+/// does not confine the agent.
 fn permission_notice(context: &Context, home: &Home, draft: &Draft) -> Option<Notice> {
     let Draft { goal, agents, sandbox, .. } = draft;
-    if sandbox::sandbox_of(context, sandbox) == Some(Sandbox::Bubblewrap) {
+    let sandbox = sandbox::sandbox_of(context, sandbox);
+    if sandbox == Some(Sandbox::Bubblewrap) {
         return None;
     }
     let (name, settings) = goal.agents.first().and_then(|name| agents.get_key_value(name))?;
@@ -142,7 +143,8 @@ fn permission_notice(context: &Context, home: &Home, draft: &Draft) -> Option<No
         return None;
     }
     let is_new = is_new(home, Path::new(&goal.workspace.repository), "bypass");
-    is_new.then(|| Notice::Unrestricted { agent: name.clone(), restriction, mode: goal.workspace.mode })
+    let mode = goal.workspace.mode;
+    is_new.then(|| Notice::Unrestricted { agent: name.clone(), restriction, mode, sandbox })
 }
 
 /// Whether this notice was not shown for this project before. Where that cannot be stored it is better shown twice than not at all.

@@ -51,13 +51,15 @@ pub enum Notice {
     ProtectsNothing(Vec<String>),
     /// Git does not know who the user is, so the goal's commits are Towline's.
     NoIdentity,
-    /// The agent may do all that the user may.
+    /// The agent runs commands without asking, and at most Landlock confines it.
     Unrestricted {
         agent: AgentName,
         /// How it can be restricted.
         restriction: Restriction,
         /// Where it works.
         mode: WorkspaceMode,
+        /// What confines it, if anything does.
+        sandbox: Option<Sandbox>,
     },
     /// A sandbox is asked for where there is one, and none works, for this reason.
     NoSandbox(String),

@@ -2,7 +2,7 @@
 
 use towline_agent::Restriction;
 use towline_app::{Notice, notices_about};
-use towline_core::{Goal, GoalId, WorkspaceMode};
+use towline_core::{Goal, GoalId, Sandbox, WorkspaceMode};
 use towline_terminal::{brief, printable};
 
 /// One notice; it may have several lines.
@@ -50,8 +50,8 @@ pub fn notice_text(notice: &Notice) -> String {
         Notice::NoIdentity => "note: git has no user.name and user.email, so the commits are by Towline \
                                <towline@localhost>\n      (git config --global user.name NAME, and user.email)"
             .to_owned(),
-        Notice::Unrestricted { agent, restriction, mode } => {
-            unrestricted(agent.as_str(), *restriction, *mode)
+        Notice::Unrestricted { agent, restriction, mode, sandbox } => {
+            unrestricted(agent.as_str(), *restriction, &reach(*mode, *sandbox))
         }
         Notice::NoSandbox(why) => level_1("without a sandbox", why),
         Notice::WeakSandbox(sandbox, why) => {
@@ -98,12 +98,32 @@ fn in_place(goal: GoalId, folder: &str, mode: WorkspaceMode) -> String {
     )
 }
 
-fn unrestricted(name: &str, restriction: Restriction, mode: WorkspaceMode) -> String {
+/// What an agent that runs any command can do, and what keeps it from more.
+fn reach(mode: WorkspaceMode, sandbox: Option<Sandbox>) -> String {
+    if sandbox.is_some() {
+        let place = if mode.is_in_place() { "your own folder" } else { "its private clone" };
+        return format!(
+            "it may run any command without asking.\n      \
+             Landlock keeps it out of your home, other homes, /tmp and /run, apart from tools, caches and\n      \
+             what `read` in [sandbox] names. It can change files only in {place}, in private\n      \
+             directories and in those that `write` names. It can still list your processes and, before\n      \
+             Linux 7.1, reach sockets such as /run/docker.sock, through which a program can do anything.\n      \
+             What your kernel does not enforce: towline doctor"
+        );
+    }
     let place = if mode.is_in_place() {
         "It works in your own folder, and nothing confines it to that folder."
     } else {
         "Its private clone separates its work from yours, but does not confine it."
     };
+    format!(
+        "it may do all that you may,\n      \
+         without asking: run any command, read your files and keys, use the network.\n      \
+         {place}"
+    )
+}
+
+fn unrestricted(name: &str, restriction: Restriction, reach: &str) -> String {
     let restrict = match restriction {
         Restriction::Otherwise(words) => format!("      {words}"),
         Restriction::BySettings | Restriction::NotNeeded => format!(
@@ -115,9 +135,7 @@ fn unrestricted(name: &str, restriction: Restriction, mode: WorkspaceMode) -> St
         ),
     };
     format!(
-        "note: `{name}` runs with permission = \"bypass\": it may do all that you may,\n      \
-               without asking: run any command, read your files and keys, use the network.\n      \
-               {place}\n\
+        "note: `{name}` runs with permission = \"bypass\": {reach}\n\
          {restrict}\n      \
                (shown once per project)"
     )
@@ -132,4 +150,41 @@ pub fn note_unprotected(goal: &Goal) -> Option<String> {
 pub fn few(names: &[String]) -> String {
     let named = names.iter().take(5).map(|name| printable(name)).collect::<Vec<_>>().join(", ");
     if names.len() > 5 { format!("{named} and {} more", names.len() - 5) } else { named }
+}
+
+#[cfg(test)]
+mod tests {
+    use towline_core::AgentName;
+
+    use super::*;
+
+    fn about_bypass(mode: WorkspaceMode, sandbox: Option<Sandbox>) -> String {
+        let (agent, restriction) = (AgentName::new("claude"), Restriction::BySettings);
+        notice_text(&Notice::Unrestricted { agent, restriction, mode, sandbox })
+    }
+
+    #[test]
+    fn an_agent_that_nothing_confines_may_read_files_and_keys() {
+        let text = about_bypass(WorkspaceMode::Clone, None);
+        assert!(text.contains("read your files and keys") && text.contains("does not confine it"), "{text}");
+        let text = about_bypass(WorkspaceMode::InPlace, None);
+        assert!(text.contains("nothing confines it to that folder"), "{text}");
+    }
+
+    #[test]
+    fn landlock_is_named_with_what_it_keeps_out_and_what_it_does_not() {
+        for (mode, place) in
+            [(WorkspaceMode::Clone, "its private clone"), (WorkspaceMode::InPlace, "your own folder")]
+        {
+            let text = about_bypass(mode, Some(Sandbox::Landlock));
+            for part in ["Landlock keeps it out", place, "list your processes", "/run/docker.sock"] {
+                assert!(text.contains(part), "no {part} in {text}");
+            }
+            for claim in ["your files and keys", "does not confine", "nothing confines"] {
+                assert!(!text.contains(claim), "{text}");
+            }
+            assert!(text.contains("permission = \"ask\""), "how to restrict it: {text}");
+            assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+        }
+    }
 }
