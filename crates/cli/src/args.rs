@@ -9,7 +9,7 @@ use towline_core::{BudgetChange, Phase};
 
 use crate::commands;
 
-/// Takes coding agents to done, and proves it.
+/// Drive coding agents until the work is done, and prove it
 #[derive(Debug, Parser)]
 #[command(name = "towline", version, after_help = EXIT_CODES)]
 pub(crate) struct Args {
@@ -68,10 +68,10 @@ pub(crate) enum Command {
     /// Detects how the project is built and tested (cargo, npm, pnpm, yarn, bun, pytest, go, Maven, Gradle, make, just) and
     /// writes a commented file to the root of the repository. Starts no agent and changes nothing else.
     Init(commands::init::Init),
-    /// Accept what this repository's towline.toml may do beyond checks
+    /// Accept settings of this repository's towline.toml that widen what agents may do
     ///
-    /// Settings that give agents more (programs, permissions, variables, a way out of the sandbox) count only when you have accepted
-    /// exactly these. Without --yes, shows them and asks. `towline run` and `towline add` ask the same on a terminal.
+    /// Settings that widen what agents may do (programs, permissions, variables, a way out of the sandbox) take effect only after you
+    /// have accepted exactly these values. Without --yes, shows them and asks. `towline run` and `towline add` ask the same on a terminal.
     Trust(commands::trust::Trust),
     /// Check whether Towline can work here, and print how to fix problems
     ///
@@ -189,12 +189,13 @@ pub(crate) enum Command {
     /// Run the server, which runs queued goals side by side
     ///
     /// Starts queued goals as far as there is room, and continues what an earlier server or `towline run` left. It may be killed at
-    /// any moment: the next one continues. Ctrl-C and SIGTERM stop it like `towline down`; neither ends an agent, nor does a second one.
+    /// any moment: the next one continues. Ctrl-C and SIGTERM stop it like `towline down`. Agents keep running, even after a second
+    /// Ctrl-C.
     Up(crate::commands::up::Up),
     /// Stop the server
     ///
-    /// It starts nothing new and waits for running turns, as long as `towline up --wait` allows. A second `towline down` ends the
-    /// waiting. No agent is ended: what still runs is continued by the next `towline up`.
+    /// It starts nothing new and waits for running turns, as long as `towline up --wait` allows. A second `towline down` stops the
+    /// wait. Agents keep running; the next `towline up` continues them.
     Down,
     /// Print a link to the page of the running server
     ///
@@ -272,13 +273,13 @@ pub(crate) struct Run {
     /// With `--goal`, these replace the goal's checks.
     #[arg(long, value_name = "CMD")]
     pub(crate) check: Vec<String>,
-    /// The agent to use, by its name in the configuration
+    /// The agent to use, by its name in the configuration; give it several times to list agents in order of preference
     #[arg(long, value_name = "NAME", conflicts_with = "goal")]
     pub(crate) agent: Vec<String>,
     /// The model to use
     #[arg(long, value_name = "M", conflicts_with = "goal")]
     pub(crate) model: Option<String>,
-    /// A limit: turns, attempts, wall, tokens, usd, errors or denials
+    /// A limit, such as `usd=5` or `wall=2h`; the axes are turns, attempts, wall, tokens, usd, errors and denials
     #[arg(long, value_name = "AXIS=VALUE", conflicts_with = "goal")]
     pub(crate) budget: Vec<BudgetChange>,
     /// The commit that the work starts from [default: HEAD]

@@ -27,10 +27,10 @@ pub(crate) struct Add {
     /// A command that must exit with 0 on a clean checkout of the work; may be given several times
     #[arg(long, value_name = "CMD")]
     check: Vec<String>,
-    /// The agent to use, by its name in the configuration
+    /// The agent to use, by its name in the configuration; give it several times to list agents in order of preference
     #[arg(long, value_name = "NAME")]
     agent: Vec<String>,
-    /// A limit: turns, attempts, wall, tokens, usd, errors or denials
+    /// A limit, such as `usd=5` or `wall=2h`; the axes are turns, attempts, wall, tokens, usd, errors and denials
     #[arg(long, value_name = "AXIS=VALUE")]
     budget: Vec<BudgetChange>,
     /// Start only when this goal is done; may be given several times

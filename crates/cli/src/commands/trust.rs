@@ -90,7 +90,7 @@ fn nothing(json: bool) -> Result<(), Error> {
         output::print_json_or_exit(Layout::Pretty, &report);
     } else {
         output::print_or_exit(
-            "nothing here needs your trust: there is no towline.toml, or it sets nothing that widens",
+            "nothing here needs your trust: there is no towline.toml, or it sets nothing that widens what agents may do",
         );
     }
     Ok(())
