@@ -174,13 +174,13 @@ impl Follows {
                 "hands over to the next agent; without one, waits until the announced time, or for a guess of it"
             }
             Self::Retries => {
-                "tries again in the same session after a pause that grows; after some in a row, hands over to the \
-                 next agent"
+                "tries again in the same session after a pause that grows; after several in a row, hands over to \
+                 the next agent"
             }
             Self::WaitsForProvider => {
                 "tries again in the same session after a pause that grows to five minutes, for twelve hours; this costs \
-                 neither an attempt nor an error unless the model had answered; after some tries in a row, hands over to \
-                 the next agent"
+                 neither an attempt nor an error unless the model had answered; after several tries in a row, hands \
+                 over to the next agent"
             }
             Self::RetriesThenBeginsAnew => {
                 "tries again in the same session after a pause; after the second refusal in a row, starts a new session \
