@@ -187,8 +187,7 @@ impl Stepper<'_> {
             (Phase::Sleeping { until, .. } | Phase::Limited { until, .. }, Event::Woken)
                 if self.now >= until =>
             {
-                self.state.phase = Phase::Queued;
-                self.ask_again();
+                self.queue_again();
             }
             (Phase::Blocked { attempt, until: Some(until), .. }, Event::Woken) if self.now >= until => {
                 self.answers_are_due(attempt);

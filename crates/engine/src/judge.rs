@@ -68,7 +68,7 @@ pub(crate) struct JudgeMeans {
     model: Option<String>,
     /// What judges have used since.
     used: Usage,
-    /// The judge that kept the work from its verdict before.
+    /// The judge without which the work got no verdict before.
     absent: Option<AbsentJudge>,
     /// What judges have accepted of the attempt, each with the tree.
     accepted: Vec<(String, CheckResult)>,

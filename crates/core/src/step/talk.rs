@@ -76,6 +76,12 @@ impl Stepper<'_> {
         }
     }
 
+    /// A wait is over. Work may have been checked while questions were open: they are asked before anything else.
+    pub(super) fn queue_again(&mut self) {
+        self.state.phase = Phase::Queued;
+        self.ask_again();
+    }
+
     /// Asks open questions again when the goal is opened again: the time for an answer starts anew.
     pub(super) fn ask_again(&mut self) {
         for question in self.state.questions.iter_mut().filter(|question| question.is_open()) {

@@ -173,16 +173,6 @@ fn over_budget() -> GoalRecord {
 
 /// Every phase, with what makes it worth a look.
 fn scenes() -> Vec<(&'static str, Scene)> {
-    let mut asked = record();
-    let ask = Ask::choice("Which colour?".into(), vec!["red".into(), "blue".into()]);
-    asked.state.questions.push(Question {
-        n: QuestionNo(1),
-        attempt: no(3),
-        ask: Ask { default: Some("blue".into()), ..ask },
-        asked_at: at(100),
-        deadline: Some(at(700)),
-        closed: None,
-    });
     let mut fresh = record();
     fresh.state.attempts.clear();
     fresh.state.phase = Phase::Queued;
@@ -219,13 +209,8 @@ fn scenes() -> Vec<(&'static str, Scene)> {
         ("sleeping", running().phase(120, Phase::Sleeping { until: at(400), reason: "CI runs".into() })),
         ("limited", running().phase(120, Phase::Limited { until: at(7_400), guessed: false })),
         ("limited, a guess", running().phase(120, Phase::Limited { until: at(100), guessed: true })),
-        (
-            "limited, a judge",
-            checking()
-                .event(115, judge_limited())
-                .phase(115, Phase::Limited { until: at(7_400), guessed: false }),
-        ),
-        ("blocked", Scene::of(asked).phase(120, blocked)),
+        ("limited, a judge", waiting_for_judge()),
+        ("blocked", Scene::of(asked()).phase(120, blocked)),
         ("stopping, cancelled", running().phase(120, stopping(StopWhy::Cancel))),
         ("stopping, budget", running().phase(120, stopping(StopWhy::Budget { axis: Axis::Usd }))),
         ("stopping, timeout", running().phase(120, stopping(StopWhy::Timeout { timeout: Timeout::Idle }))),
@@ -241,13 +226,29 @@ fn scenes() -> Vec<(&'static str, Scene)> {
     ]
 }
 
-fn judge_limited() -> Event {
-    Event::JudgeUnavailable {
+/// A question is open.
+fn asked() -> GoalRecord {
+    let mut asked = record();
+    let ask = Ask::choice("Which colour?".into(), vec!["red".into(), "blue".into()]);
+    asked.state.questions.push(Question {
+        n: QuestionNo(1),
+        attempt: no(3),
+        ask: Ask { default: Some("blue".into()), ..ask },
+        asked_at: at(100),
+        deadline: Some(at(700)),
+        closed: None,
+    });
+    asked
+}
+
+fn waiting_for_judge() -> Scene {
+    let unavailable = Event::JudgeUnavailable {
         check: "review".into(),
         agent: AgentName::new("critic"),
         account: "critic".into(),
         reason: NoOpinion::Limited { until: Some(at(7_400)), guessed: false },
-    }
+    };
+    checking().event(115, unavailable).phase(115, Phase::Limited { until: at(7_400), guessed: false })
 }
 
 fn all_on(canvas: &Canvas) -> String {

@@ -257,7 +257,7 @@ fn a_judge_that_is_paid_and_does_not_answer_needs_a_person_sooner() {
 }
 
 #[test]
-fn what_one_judge_accepted_is_kept_while_another_is_waited_for_and_until_there_is_a_verdict() {
+fn what_one_judge_accepted_counts_while_another_is_waited_for_and_until_there_is_a_verdict() {
     let accepted = |story: &Story| story.state.judges[0].accepted.clone();
     let finished = |result| Event::CheckFinished { result };
     let mut story = Story::checking().after(&[judge_started(1), judge_ended(1)]);
