@@ -123,6 +123,9 @@ describe('a goal on the page', () => {
     await desk.page.getByLabel('works', { exact: true }).check();
     await desk.page.getByRole('button', { name: 'Create the goal' }).click();
     await desk.page.locator('main .chip', { hasText: /done|unproven/ }).waitFor();
+    await open('/');
+    const card = desk.page.locator(`[data-goal="${goals.works}"]`);
+    await card.getByText('1 commit ahead of main').waitFor();
     await open(`/goal/${goals.works}/review`);
     await file.waitFor();
     await desk.page.keyboard.press('m');
@@ -137,5 +140,8 @@ describe('a goal on the page', () => {
     await desk.page.getByRole('button', { name: 'Done' }).click();
     await desk.page.getByText('merged into').first().waitFor();
     expect(await desk.page.getByRole('button', { name: 'Merge…' }).count()).toBe(0);
+    await open('/');
+    await card.getByText('merged into').waitFor();
+    expect(await card.getByText('ahead of').count()).toBe(0);
   });
 });

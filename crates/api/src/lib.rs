@@ -48,8 +48,8 @@ pub use self::proof::{KeyReport, ProofFinding, ProofVerifyReport};
 pub use self::question::{OptionReport, PartReport, QuestionLine, QuestionReport};
 pub use self::secrets::KnownSecrets;
 pub use self::steps::{
-    GcReport, InitReport, InstalledAgent, MergeReport, MissingPart, PreservedReport, ProposedCheck,
-    PushReport, RmReport, SparedReport, VerifyReport, WasteReport,
+    DivergenceReport, GcReport, InitReport, InstalledAgent, MergeReport, MissingPart, PreservedReport,
+    ProposedCheck, PushReport, RmReport, SparedReport, VerifyReport, WasteReport,
 };
 pub use self::trust::{RepositoryTrust, RevokedTrust, TrustedRepository, WideningSetting};
 pub use self::verdict::{BaselineCheckReport, CheckReport, VerdictReport};

@@ -28,6 +28,7 @@ fn schemas() -> Map<String, Value> {
     add::<GoalPage>(generator);
     add::<GoalReport>(generator);
     add::<EventPage>(generator);
+    add::<DivergenceReport>(generator);
     add::<MergeReport>(generator);
     add::<QuestionLine>(generator);
     add::<ProjectLine>(generator);

@@ -73,6 +73,11 @@ pub const ROUTES: &[Route] = &[
     post("/goals/{id}/cancel", "Cancel a goal", None, "GoalReport"),
     post("/goals/{id}/retry", "Open a goal again that has ended", Some("NewRetry"), "GoalReport"),
     get("/goals/{id}/diff", "Show what a goal changed", Body::Other("text/x-diff")),
+    get(
+        "/goals/{id}/divergence",
+        "Compare the work of a goal with the branch that is checked out",
+        Body::Json("DivergenceReport"),
+    ),
     post("/goals/{id}/merge", "Merge the work of a goal", Some("NewMerge"), "MergeReport"),
     Route {
         headers: &["Range"],

@@ -30,6 +30,22 @@ pub struct MergeReport {
     pub dry_run: bool,
 }
 
+/// The work of a goal beside the branch that is checked out in its repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DivergenceReport {
+    /// The goal's id.
+    pub id: String,
+    /// The branch; null where none is checked out, or the goal has no work to merge.
+    pub into: Option<String>,
+    /// Commits of the work that the branch does not have.
+    pub ahead: usize,
+    /// Commits of the branch that the work does not have.
+    pub behind: usize,
+    /// Paths in which the two conflict, at most 50.
+    pub conflicts: Vec<String>,
+}
+
 /// The reply of `push --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

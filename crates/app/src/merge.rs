@@ -252,7 +252,7 @@ fn unproven_candidate(home: &Home, record: &GoalRecord) -> Result<Commit, Error>
 
 /// The commit of the user's that the work started from. A goal that continues an unmerged one has that one's work below
 /// its own.
-async fn started_from(store: &dyn Store, goal: &Goal) -> Commit {
+pub(crate) async fn started_from(store: &dyn Store, goal: &Goal) -> Commit {
     let (mut base, mut continues) = (goal.workspace.base.clone(), goal.continues.clone());
     while let Some(continued) = continues
         && let Ok(earlier) = store.load(continued.goal).await

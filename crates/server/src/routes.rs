@@ -29,6 +29,7 @@ fn handlers() -> Vec<Handler> {
         ("post", "/goals/{id}/cancel", post(steer::cancel)),
         ("post", "/goals/{id}/retry", post(steer::retry)),
         ("get", "/goals/{id}/diff", get(work::diff)),
+        ("get", "/goals/{id}/divergence", get(work::divergence)),
         ("post", "/goals/{id}/merge", post(work::merge)),
         ("get", "/goals/{id}/attempts/{n}/log", get(log::log)),
         ("get", "/events", get(events::of_pool)),

@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use towline_api::NewMerge;
-use towline_app::{Detail, Merge, MergeStyle, diff as change_of, merge as merge_work};
+use towline_app::{Detail, Merge, MergeStyle, diff as change_of, divergence as compare, merge as merge_work};
 
 use crate::app::{App, in_background};
 use crate::problem::Problem;
@@ -21,6 +21,13 @@ pub(crate) async fn diff(State(app): State<Arc<App>>, Path(id): Path<String>) ->
         in_background(&app, async move { change_of(&worker, &goal.to_string(), Detail::Patch).await });
     let text = change.await??.text;
     Ok(reply::text_of("text/x-diff; charset=utf-8", context.secrets.mask().text(&text).into_owned()))
+}
+
+pub(crate) async fn divergence(State(app): State<Arc<App>>, Path(id): Path<String>) -> Handled {
+    let (goal, context) = begin_in_repository(&app, &id).await?;
+    let worker = context.clone();
+    let compared = in_background(&app, async move { compare(&worker, &goal.to_string()).await });
+    reply::json(&context, StatusCode::OK, &compared.await??)
 }
 
 pub(crate) async fn merge(State(app): State<Arc<App>>, Path(id): Path<String>, body: Bytes) -> Handled {

@@ -2,7 +2,7 @@
 
 import type { RawBytes } from './envelope';
 import type {
-  AccountLine, AgentLine, CostReport, EventPage, GoalPage, GoalReport, MergeReport, NewGoal, NewMerge, NewRetry, OpenedAccount, Problem,
+  AccountLine, AgentLine, CostReport, DivergenceReport, EventPage, GoalPage, GoalReport, MergeReport, NewGoal, NewMerge, NewRetry, OpenedAccount, Problem,
   ProjectLine, QuestionLine, QueueReport,
 } from './types';
 
@@ -134,6 +134,7 @@ export const api = {
     const headers = { Range: `bytes=${raw.offset}-${raw.offset + raw.length - 1}` };
     return (await send('GET', `${goalPath(id)}/attempts/${attempt}/log`, { headers })).text();
   },
+  divergence: (id: string) => get<DivergenceReport>(`${goalPath(id)}/divergence`),
   plan: (id: string, merge: NewMerge) => postOnce<MergeReport>(`${goalPath(id)}/merge`, merge),
   merge: (id: string, merge: NewMerge) => post<MergeReport>(`${goalPath(id)}/merge`, merge),
   questions: () => get<QuestionLine[]>('/questions'),

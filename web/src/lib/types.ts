@@ -21,6 +21,7 @@ export type ProjectLine = Schemas['ProjectLine'];
 export type CostReport = Schemas['CostReport'];
 export type CostGroup = NonNullable<NonNullable<paths['/api/v1/cost']['get']['parameters']['query']>['by']>;
 export type UsageReport = Schemas['UsageReport'];
+export type DivergenceReport = Schemas['DivergenceReport'];
 export type MergeReport = Schemas['MergeReport'];
 export type NewGoal = Schemas['NewGoal'];
 export type NewMerge = Schemas['NewMerge'];

@@ -147,7 +147,8 @@ deny = [\"WebFetch\"]
     );
     format!(
         "\
-# An agent can do anything you can, also outside its workspace, unless you restrict it:
+# An agent runs any command without asking you, in a sandbox where this machine has one (`towline doctor`). To restrict it,
+# uncomment this; `allow` and `deny` count after `towline trust`:
 {}",
         commented(&example)
     )

@@ -534,3 +534,24 @@ fn uncommitted_changes_that_the_user_threw_away_come_back_with_the_work_that_bui
     assert!(scene.read("src/lib.rs").contains("    // hello\n    2\n"));
     assert_eq!(scene.read("fresh.rs"), "fresh\n");
 }
+
+#[test]
+fn work_is_compared_with_the_branch_that_is_checked_out() {
+    let scene = Scene::new();
+    let compare =
+        || scene.project.repository().divergence(&scene.candidate, &scene.base).unwrap().expect("a branch");
+    let alone = compare();
+    assert_eq!((alone.into.as_str(), alone.ahead, alone.behind), ("main", 1, 0));
+    scene.base_moves();
+    let beside = compare();
+    assert_eq!((beside.ahead, beside.behind, beside.conflicts), (1, 1, Vec::new()));
+    write(&scene.project.root, "src/new.rs", "the user's own\n");
+    commit_all(&scene.project.root, "the same file");
+    let before = State::of(&scene.project.root);
+    let conflicting = compare();
+    assert_eq!((conflicting.ahead, conflicting.behind), (1, 2));
+    assert_eq!(conflicting.conflicts, ["src/new.rs"]);
+    assert_eq!(State::of(&scene.project.root), before);
+    git(&scene.project.root, ["checkout", "-q", "--detach"]);
+    assert_eq!(scene.project.repository().divergence(&scene.candidate, &scene.base).unwrap(), None);
+}
