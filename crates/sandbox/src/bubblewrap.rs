@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use towline_core::Network;
 
 use crate::calls;
-use crate::inside::{HIDE, LAYER, PROGRAM, SUBCOMMAND};
+use crate::inside::{BIND, HIDE, LAYER, PROGRAM, SUBCOMMAND};
 use crate::room::{OURS, Room, Rule, Signals};
 
 /// bubblewrap must outlive the signals that end a run: it ends when the program does, and reports how. It reads the filter of system
@@ -68,10 +68,11 @@ pub(crate) fn wrapper(tools: Tools<'_>, room: &Room) -> Vec<String> {
     outside.0
 }
 
-/// The rules in the order of their paths, so that one for a longer path counts below one for a shorter.
+/// The rules in the order of their paths, so that one for a longer path counts below one for a shorter. A layer is mounted in the
+/// sandbox and covers what is there, so what holds below it is mounted after it.
 fn add_rules(room: &Room, tools: Tools<'_>, outside: &mut Words, inside: &mut Words) {
     let rules = room.rules();
-    let mut layers = BTreeMap::new();
+    let (mut layers, mut below) = (BTreeMap::new(), Vec::new());
     for (path, rule) in &rules {
         match rule {
             Rule::Layered(from) if tools.can_layer && must_be_layered(room, path, from) => {
@@ -79,18 +80,13 @@ fn add_rules(room: &Room, tools: Tools<'_>, outside: &mut Words, inside: &mut Wo
             }
             // The program has a directory of its own.
             Rule::Layered(from) if *from == room.private.empty() => {}
-            // The layer has the same.
-            Rule::Read(_) if is_below(path, &layers) => {}
+            rule if is_below(path, &layers) => below.push((path, rule)),
             Rule::Read(from) | Rule::Layered(from) => outside.bind("--ro-bind", from, path),
             Rule::Write(from) if from.starts_with("/dev") => outside.bind("--dev-bind", from, path),
             Rule::Write(from) => outside.bind("--bind", from, path),
             Rule::Hidden if path.is_dir() => {
                 outside.add(["--tmpfs"]);
                 outside.path(path);
-            }
-            Rule::Hidden if is_below(path, &layers) => {
-                inside.add([HIDE]);
-                inside.path(path);
             }
             Rule::Hidden => outside.bind("--ro-bind", Path::new("/dev/null"), path),
         }
@@ -99,19 +95,38 @@ fn add_rules(room: &Room, tools: Tools<'_>, outside: &mut Words, inside: &mut Wo
         return;
     }
     outside.bind("--bind", &room.private.layers(), &Path::new(OURS).join("layers"));
-    let mut of_layers = Words::default();
     for (place, from) in &layers {
         let name = name_of(place);
         outside.bind("--ro-bind", from, &Path::new(OURS).join("caches").join(&name));
         if let Some(filled) = filled(room, place) {
             outside.bind("--ro-bind", &filled, &Path::new(OURS).join("filled").join(&name));
         }
-        of_layers.add([LAYER, &name]);
-        of_layers.path(place);
+        inside.add([LAYER, &name]);
+        inside.path(place);
     }
-    // What is hidden is hidden in the layers.
-    of_layers.0.append(&mut inside.0);
-    inside.0 = of_layers.0;
+    for (number, (path, rule)) in below.into_iter().enumerate() {
+        let (how, from) = match rule {
+            Rule::Hidden => {
+                inside.add([HIDE]);
+                inside.path(path);
+                continue;
+            }
+            // The layer has the same.
+            Rule::Read(_) if is_seen(path, &rules) => continue,
+            Rule::Read(from) | Rule::Layered(from) => ("--ro-bind", from),
+            Rule::Write(from) => ("--bind", from),
+        };
+        let number = number.to_string();
+        outside.bind(how, from, &Path::new(OURS).join("below").join(&number));
+        inside.add([BIND, &number]);
+        inside.path(path);
+    }
+}
+
+/// Whether the program sees what is at this path by the rule for a shorter one.
+fn is_seen(path: &Path, rules: &BTreeMap<PathBuf, Rule>) -> bool {
+    let above = path.ancestors().skip(1).find_map(|above| rules.get(above));
+    matches!(above, None | Some(Rule::Read(_) | Rule::Layered(_)))
 }
 
 /// Whether a cache needs a layer. Each takes time at every start, so one that nobody has anything in is an ordinary directory of the

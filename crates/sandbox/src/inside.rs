@@ -3,7 +3,7 @@
 //!
 //! bubblewrap of today's distributions cannot do the first itself.
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,10 @@ pub const SUBCOMMAND: &str = "sandboxed";
 
 /// Before a cache: its name and its place.
 pub(crate) const LAYER: &str = "--layer";
-/// Before a file that is to be empty.
+/// Before a directory or a file below a cache that is to be empty.
 pub(crate) const HIDE: &str = "--hide";
+/// Before what takes the place of something below a cache: its name and its place.
+pub(crate) const BIND: &str = "--bind";
 /// Before the program.
 pub(crate) const PROGRAM: &str = "--";
 
@@ -33,8 +35,16 @@ pub(crate) const PROGRAM: &str = "--";
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Orders {
     layers: Vec<(String, PathBuf)>,
-    hidden: Vec<PathBuf>,
+    /// In the order of their places: one may be in the directory that another hides.
+    below: Vec<Below>,
     program: Vec<OsString>,
+}
+
+/// What has another rule than the cache that it is in.
+#[derive(Debug, PartialEq, Eq)]
+enum Below {
+    Hide(PathBuf),
+    Bind(String, PathBuf),
 }
 
 /// Prepares the sandbox and becomes the program. Returns only if that fails.
@@ -55,8 +65,18 @@ fn prepare(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Command>
     for (name, place) in &orders.layers {
         layer(name, place).map_err(about(place))?;
     }
-    for file in &orders.hidden {
-        mount_bind("/dev/null", file).map_err(|error| about(file)(error.into()))?;
+    for below in &orders.below {
+        match below {
+            Below::Hide(place) => hide(place).map_err(about(place))?,
+            Below::Bind(name, place) => bind(name, place).map_err(about(place))?,
+        }
+    }
+    if !orders.layers.is_empty() {
+        // The caches are there a second time, with all that is hidden at their place.
+        hide(Path::new(OURS)).map_err(about(Path::new(OURS)))?;
+        // The directory may be in a layer, or be covered by one.
+        let directory = std::env::current_dir()?;
+        std::env::set_current_dir(&directory).map_err(about(&directory))?;
     }
     close_abstract_sockets();
     give_up_rights()?;
@@ -89,7 +109,11 @@ fn read(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Orders> {
                 let name = next()?.into_string().map_err(|_| bad("a layer has no name"))?;
                 orders.layers.push((name, next()?.into()));
             }
-            Some(HIDE) => orders.hidden.push(next()?.into()),
+            Some(HIDE) => orders.below.push(Below::Hide(next()?.into())),
+            Some(BIND) => {
+                let name = next()?.into_string().map_err(|_| bad("a path has no name"))?;
+                orders.below.push(Below::Bind(name, next()?.into()));
+            }
             Some(PROGRAM) => {
                 orders.program = arguments.collect();
                 break;
@@ -116,8 +140,7 @@ fn layer(name: &str, place: &Path) -> io::Result<()> {
     };
     let options =
         format!("userxattr,lowerdir={lower},upperdir={},workdir={}\0", upper.display(), work.display());
-    let options =
-        std::ffi::CStr::from_bytes_with_nul(options.as_bytes()).map_err(|_| bad("a name with a zero"))?;
+    let options = CStr::from_bytes_with_nul(options.as_bytes()).map_err(|_| bad("a name with a zero"))?;
     let layered = mount("overlay", place, "overlay", MountFlags::NOSUID | MountFlags::NODEV, options);
     // Not every file system can hold what is written. Then the cache can only be read.
     let is_empty = || cache.read_dir().is_ok_and(|mut entries| entries.next().is_none());
@@ -126,6 +149,27 @@ fn layer(name: &str, place: &Path) -> io::Result<()> {
         Err(_) => Ok(mount_bind(&cache, place)?),
         Ok(()) => Ok(()),
     }
+}
+
+/// Puts nothing in the place of what is there.
+fn hide(place: &Path) -> io::Result<()> {
+    if place.is_dir() {
+        return Ok(mount("tmpfs", place, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None::<&CStr>)?);
+    }
+    // It may be in a directory that is hidden by now.
+    if place.exists() { Ok(mount_bind("/dev/null", place)?) } else { Ok(()) }
+}
+
+/// Mounts what has its own rule over the layer that covers it.
+fn bind(name: &str, place: &Path) -> io::Result<()> {
+    let from = Path::new(OURS).join("below").join(name);
+    if from.is_dir() {
+        std::fs::create_dir_all(place)?;
+    } else if !place.exists() {
+        std::fs::create_dir_all(place.parent().unwrap_or(Path::new("/")))?;
+        std::fs::write(place, "")?;
+    }
+    Ok(mount_bind(&from, place)?)
 }
 
 /// Sockets without a file belong to the network, which the program may share. The kernel can keep it from those of others since

@@ -105,6 +105,25 @@ fn a_cache_that_the_user_does_not_have_is_layered_only_if_something_is_kept_in_i
 }
 
 #[test]
+fn what_has_its_own_rule_below_a_cache_is_mounted_after_its_layer() {
+    let mut scene = Scene::new();
+    let [hidden, changed] = ["home/.cargo/hidden", "home/.cargo/project"].map(|name| scene.path(name));
+    for folder in [&hidden, &changed] {
+        fs::create_dir_all(folder).expect("a directory");
+    }
+    scene.room.hide.push(hidden.clone());
+    scene.room.write.push(changed.clone());
+    let tools = Tools { bubblewrap: Path::new("bwrap"), towline: Path::new("/bin/towline"), can_layer: true };
+    let words = wrapper(tools, &scene.room);
+    let layers = words.iter().position(|word| word == "--layer").expect("a layer");
+    let (outside, inside) = words.split_at(layers);
+    let [hidden, changed] = [hidden, changed].map(|path| path.display().to_string());
+    assert!(!outside.contains(&hidden), "{outside:?}");
+    assert!(inside.windows(2).any(|pair| pair[0] == "--hide" && pair[1] == hidden), "{inside:?}");
+    assert!(inside.windows(3).any(|words| words[0] == "--bind" && words[2] == changed), "{inside:?}");
+}
+
+#[test]
 fn what_is_hidden_can_have_parts_to_read_and_what_is_missing_has_no_rule() {
     let mut scene = Scene::new();
     assert_eq!(scene.rule("repository"), Some(Rule::Hidden));
