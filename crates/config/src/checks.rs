@@ -92,7 +92,8 @@ fn kind_of(entry: &mut Settings, place: &Place) -> Option<CheckKind> {
     let given: Vec<(&str, Place)> = KINDS.into_iter().filter_map(|key| Some((key, at(key)?))).collect();
     let strays: Vec<_> = COMPANIONS
         .into_iter()
-        .filter(|(_, owner)| at(owner).is_none())
+        // A check that is shown to agents gets no files that they cannot read: a repository's file could name any of the user's.
+        .filter(|(key, owner)| if *key == "files" { !is_hidden } else { at(owner).is_none() })
         .filter_map(|(key, owner)| Some((key, owner, at(key)?)))
         .collect();
     match given.as_slice() {

@@ -175,7 +175,8 @@ impl Confiner<'_> {
         let Some(machine) = self.machine()? else { return Ok(None) };
         let room = |network| self.room(homes, directory.to_owned(), environment.clone(), network);
         let (setup, checks) = (room(settings.setup_network)?, room(settings.checks_network)?);
-        let has_files = self.goal.checks.iter().filter(|check| !check.files.is_empty());
+        let has_files =
+            self.goal.checks.iter().filter(|check| !check.hidden.is_shown() && !check.files.is_empty());
         let with_files = has_files.map(|check| {
             let mut room = checks.clone();
             room.read.extend(self.files_of_check(check));
