@@ -436,7 +436,12 @@ impl Driver {
     fn note_append(&self, events: &[Envelope]) {
         self.shared.signals.note_append();
         let decides = |event: &Event| {
-            matches!(event, Event::PhaseChanged { .. } | Event::Agent { event: AgentEvent::Usage { .. } })
+            matches!(
+                event,
+                Event::PhaseChanged { .. }
+                    | Event::Agent { event: AgentEvent::Usage { .. } }
+                    | Event::JudgeUsed { .. }
+            )
         };
         // What was recorded at a second try is not known here.
         if events.is_empty() || events.iter().any(|envelope| decides(&envelope.event)) {
