@@ -107,7 +107,9 @@ async fn last_verdict(store: &dyn Store, goal: GoalId) -> Result<Option<Recorded
         for envelope in page {
             match envelope.event {
                 Event::CheckStarted { .. } => began_at = began_at.or(Some(envelope.at)),
-                Event::ChecksFailed { .. } | Event::Stopped => began_at = None,
+                Event::ChecksFailed { .. } | Event::JudgeUnavailable { .. } | Event::Stopped => {
+                    began_at = None
+                }
                 Event::VerdictReached { verdict } => {
                     found = Some(Recorded { verdict, began_at: began_at.take(), reached_at: envelope.at });
                 }
