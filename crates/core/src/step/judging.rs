@@ -1,6 +1,8 @@
 //! What judges report while checks run: that they begin, what they use, and how they end. It moves the goal nowhere; the verdict
 //! does, or the report that a judge gave none.
 
+use jiff::Timestamp;
+
 use super::Stepper;
 use crate::deadlines::later;
 use crate::{
@@ -66,6 +68,15 @@ impl Stepper<'_> {
         self.state.judges.iter_mut().for_each(|judge| judge.accepted = None);
     }
 
+    /// Whether the judge of this check used something when it was asked after this moment. It is asked several times in a row.
+    fn judge_used_something(&self, check: &str, after: Timestamp) -> bool {
+        let attempt = self.state.last_attempt().map(|attempt| attempt.n);
+        let is_asked_since = |judge: &&Judging| {
+            judge.check == check && Some(judge.attempt) == attempt && judge.started_at > after
+        };
+        self.state.judges.iter().rev().take_while(is_asked_since).any(|judge| !judge.usage.is_empty())
+    }
+
     /// What follows where a judge gave no verdict. It costs neither an attempt nor an error: the work is checked again when the goal
     /// goes on.
     pub(super) fn after_no_opinion(
@@ -78,6 +89,7 @@ impl Stepper<'_> {
         self.check_when_resumed();
         let before = self.state.absent_judge.take().filter(|absent| absent.account == account);
         let before = before.unwrap_or_default();
+        let absent_since = before.at;
         let mut absent = AbsentJudge { account: account.to_owned(), at: self.now, ..before };
         let needs_person = |problem: String| EscalationReason::JudgeUnavailable {
             check: check.to_owned(),
@@ -93,7 +105,7 @@ impl Stepper<'_> {
                 self.state.phase = Phase::Limited { until, guessed: is_guess || *guessed };
             }
             NoOpinion::Unreachable { message } => {
-                let used = self.state.judges.last().is_some_and(|judge| !judge.usage.is_empty());
+                let used = self.judge_used_something(check, absent_since);
                 absent.tries = absent.tries.saturating_add(1);
                 absent.paid = if used { absent.paid.saturating_add(1) } else { 0 };
                 let since = *absent.since.get_or_insert(self.now);
