@@ -54,9 +54,12 @@ impl Stepper<'_> {
 
     /// What a judge accepted need not be asked again as long as there is no verdict: another judge may have to be waited for.
     pub(super) fn note_acceptance(&mut self, attempt: AttemptNo, result: &CheckResult) {
+        // A result from before is about the tree of the judge that has it, which need not be that of the last one.
+        let is_from_before = self.state.judges.iter().any(|judge| judge.accepted.as_ref() == Some(result));
         let is_its = |judge: &&mut Judging| judge.attempt == attempt && judge.check == result.name;
         if let Some(judge) = self.state.judges.last_mut().filter(is_its)
             && result.met
+            && !is_from_before
             && judge.end == Some(End::Completed)
         {
             judge.accepted = Some(result.clone());
