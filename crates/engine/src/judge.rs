@@ -154,7 +154,8 @@ impl AgentJudge<'_> {
         let name = chosen.name.clone();
         let heard = self.converse(n, place, chosen, prompt, &question).await.map_err(lost)?;
         self.means().used += heard.used;
-        if *self.stop.borrow() > StopLevel::Run {
+        // One that had finished is paid for: what it accepted need not be asked again.
+        if *self.stop.borrow() > StopLevel::Run && heard.end != End::Completed {
             return Err(CheckError::Stopped);
         }
         Ok(answer(heard, &question, &name, &sign_in))

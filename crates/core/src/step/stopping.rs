@@ -71,7 +71,11 @@ impl Stepper<'_> {
                 self.moved.recorded_as = Some(Box::new(with_end(event, &end)));
                 self.after_stop(work, &stopping.why);
             }
-            (Runs::Checks { .. }, Event::CheckStarted { .. } | Event::CheckFinished { .. }) => {}
+            (Runs::Checks { .. }, Event::CheckStarted { .. }) => {}
+            // It is paid for, and counts when the goal is resumed.
+            (Runs::Checks { attempt, .. }, Event::CheckFinished { result }) => {
+                self.note_acceptance(attempt, result);
+            }
             (Runs::Checks { attempt, .. }, Event::JudgeStarted { .. }) => self.begin_judging(attempt, event),
             (Runs::Checks { attempt, .. }, Event::VerdictReached { verdict }) => match &stopping.why {
                 StopWhy::Budget { axis } => {
