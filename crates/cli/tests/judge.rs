@@ -271,7 +271,7 @@ fn a_limited_judge_is_waited_for_and_the_work_is_judged_again_in_the_same_attemp
     assert!(again >= reset, "{report}");
     assert_eq!(of_kind(&desk, &goal, "judge_unavailable").len(), 1);
     let logs = desk.towline(["logs", &goal]);
-    assert!(logs.stdout.contains("has no verdict of the judge claude"), "{logs:?}");
+    assert!(logs.stdout.contains("no verdict from the judge claude"), "{logs:?}");
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }
 

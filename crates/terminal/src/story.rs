@@ -374,7 +374,7 @@ fn one_line(paint: Paint, event: &Event) -> Option<String> {
         Event::JudgeUnavailable { reason: NoOpinion::Unreachable { .. }, .. } => return None,
         Event::JudgeUnavailable { check, agent, reason, .. } => {
             let (check, reason) = (brief(check), brief(&reason.to_string()));
-            paint.warn(&format!("  ? {check} has no verdict of the judge {agent}: {reason}"))
+            paint.warn(&format!("  ? {check}: no verdict from the judge {agent}: {reason}"))
         }
         Event::CancelRequested => paint.warn("cancelling: ending everything that runs for the goal"),
         Event::PauseRequested { .. } => paint.warn("pausing: ending everything that runs for the goal"),
