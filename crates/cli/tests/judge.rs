@@ -216,7 +216,7 @@ fn desk_with_real_judge(model: &ModelServer) -> Desk {
     desk.agent_settings(&format!(
         "[agents.worker]\nkind = \"script\"\ncommand = [{program:?}, \"script\", {path:?}]\n"
     ));
-    desk.project.write("towline.toml", &CHECKS.replace("critic", "claude"));
+    desk.project.write("towline.toml", CHECKS.replace("critic", "claude"));
     desk.project.commit("a project with a judge");
     desk
 }
