@@ -74,6 +74,12 @@ impl AcpProtocol {
         let way = match self.asked {
             Some(_) if can_resume && resumes => Way::Resume,
             Some(_) if can_resume && capabilities.load_session => Way::Load,
+            // The prompt continues a session. A new one would not know what it is about.
+            Some(_) if can_resume => {
+                let message = "the agent cannot continue a session".to_owned();
+                let error = RpcError { message, ..RpcError::default() };
+                return self.give_up(Failed::Session { way: Way::Load, error });
+            }
             _ => Way::New,
         };
         self.open_session(way).into_iter().collect()
@@ -104,6 +110,11 @@ impl AcpProtocol {
         let asked = self.asked.clone();
         let id = match (way, &session.session_id, &asked) {
             (Way::Load | Way::Resume, None, Some(asked)) => asked.clone(),
+            (Way::Load | Way::Resume, Some(id), Some(asked)) if id.as_str() != asked.as_str() => {
+                let message = format!("the agent opened session {} instead", id.as_str());
+                let error = RpcError { message, ..RpcError::default() };
+                return self.give_up(Failed::Session { way, error });
+            }
             (_, Some(id), _) => SessionId::new(id.as_str()),
             (_, None, _) => {
                 let error = RpcError { message: "the session has no id".to_owned(), ..RpcError::default() };

@@ -166,28 +166,43 @@ fn plans_and_modes_are_reported_and_other_updates_are_not() {
 }
 
 #[test]
-fn resume_is_preferred_to_load_and_a_new_session_is_reported() {
+fn resume_is_preferred_to_load() {
     let hello = |capabilities: Value| json!({"id": "initialize", "result": {"protocolVersion": 1, "agentCapabilities": capabilities}});
     let cases = [
         (json!({"loadSession": true, "sessionCapabilities": {"resume": {}}}), "session/resume"),
         (json!({"loadSession": true}), "session/load"),
         (json!({"loadSession": true, "sessionCapabilities": {"resume": null}}), "session/load"),
-        (json!({}), "session/new"),
     ];
     for (capabilities, wanted) in cases {
         let mut protocol = protocol(&settings("agent"), &resume("old"));
         protocol.start();
         let asked = written(&give(&mut *protocol, &hello(capabilities)));
         assert_eq!(asked[0]["method"], wanted);
-        let is_new = wanted == "session/new";
-        assert_eq!(asked[0]["params"].get("sessionId").is_none(), is_new, "{wanted}");
-        let result = if is_new { json!({"sessionId": "s"}) } else { json!({}) };
-        let reported = events(&give(&mut *protocol, &json!({"id": "session", "result": result})));
+        assert_eq!(asked[0]["params"]["sessionId"], "old", "{wanted}");
+        let reported = events(&give(&mut *protocol, &json!({"id": "session", "result": {}})));
         let AgentEvent::SessionStarted(session) = &reported[0] else { panic!("{reported:?}") };
-        let wanted_id = if is_new { "s" } else { "old" };
-        assert_eq!((session.native_id.as_str(), session.resumed), (wanted_id, !is_new));
-        assert_eq!(matches!(&reported[1], AgentEvent::Notice { .. }), is_new, "{reported:?}");
+        assert_eq!((session.native_id.as_str(), session.resumed), ("old", true));
+        assert!(!matches!(reported[1], AgentEvent::Notice { .. }), "{reported:?}");
     }
+}
+
+#[test]
+fn an_agent_that_cannot_continue_a_session_gets_no_prompt_that_continues_one() {
+    let mut protocol = protocol(&settings("agent"), &resume("old"));
+    protocol.start();
+    let hello = json!({"id": "initialize", "result": {"protocolVersion": 1, "agentCapabilities": {}}});
+    assert_eq!(give(&mut *protocol, &hello), [Action::CloseStdin]);
+    assert_eq!(end(&mut *protocol).name(), "resume_refused");
+}
+
+#[test]
+fn another_session_than_the_one_that_was_asked_for_gets_no_prompt_either() {
+    let mut protocol = protocol(&settings("agent"), &resume("old"));
+    protocol.start();
+    feed(&mut *protocol, HELLO);
+    let other = json!({"id": "session", "result": {"sessionId": "other"}});
+    assert_eq!(give(&mut *protocol, &other), [Action::CloseStdin]);
+    assert_eq!(end(&mut *protocol).name(), "resume_refused");
 }
 
 #[test]
