@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use towline_agent::{AgentSettings, OwnFiles, agent};
 use towline_check::Confinement;
@@ -21,13 +22,28 @@ use crate::lending::{self, Loan, Way, lend};
 use crate::place::{LOCK_PATIENCE, lock_for_a_moment};
 use crate::resolver::Resolved;
 
-/// What this machine offers, by the file of this program. Looking takes some milliseconds, and the answer stays the same.
-static MACHINES: Mutex<BTreeMap<PathBuf, Result<Machine, NoSandbox>>> = Mutex::new(BTreeMap::new());
+/// What this machine offers, by the file of this program. Looking takes some milliseconds.
+static MACHINES: Mutex<BTreeMap<PathBuf, Looked>> = Mutex::new(BTreeMap::new());
+
+/// What was found, and when.
+type Looked = (Result<Machine, NoSandbox>, Instant);
+
+/// After how long a machine without bubblewrap is looked at again: it may have been busy, and the person may have followed the advice.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// The sandbox of this machine, for `program`, the file of this program.
 pub fn machine(program: &Path) -> Result<Machine, NoSandbox> {
     let mut machines = MACHINES.lock().unwrap_or_else(PoisonError::into_inner);
-    machines.entry(program.to_owned()).or_insert_with(|| Machine::look(program)).clone()
+    let is_known = |(found, at): &&Looked| {
+        found.as_ref().is_ok_and(|machine| machine.sandbox() == Sandbox::Bubblewrap)
+            || at.elapsed() < LOOK_AGAIN
+    };
+    if let Some((found, _)) = machines.get(program).filter(is_known) {
+        return found.clone();
+    }
+    let found = Machine::look(program);
+    machines.insert(program.to_owned(), (found.clone(), Instant::now()));
+    found
 }
 
 /// The sandbox that these settings ask for; none where they do not insist on one. An error names what to do.
@@ -211,15 +227,15 @@ impl Confiner<'_> {
             paths.iter().filter_map(|path| expanded(path, &self.resolved.environment)).collect()
         };
         let users = PathBuf::from(&self.goal.workspace.repository);
-        let lent = self.repository.map(Repository::lends).unwrap_or_default();
+        let is_in_place = self.goal.workspace.mode.is_in_place();
+        let lends = if is_in_place { Repository::lends } else { Repository::lends_objects };
+        let lent = self.repository.map(lends).unwrap_or_default();
         let mut read = vec![self.home.history(self.goal.id)];
         let mut write = vec![directory.clone()];
         let mut hide = expanded(&settings.hide);
         hide.push(self.home.hidden().to_owned());
-        if !self.goal.workspace.mode.is_in_place() {
-            // Its objects are needed, and nothing else in it.
+        if !is_in_place {
             hide.push(users);
-            hide.extend(lent.iter().map(|path| path.join("config")).filter(|config| config.is_file()));
             read.extend(lent);
         } else if matches!(homes, Homes::Agents) {
             write.extend(lent);

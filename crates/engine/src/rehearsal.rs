@@ -45,7 +45,7 @@ impl Rehearsal<'_> {
             paths.iter().filter_map(|path| expanded(path, &self.environment)).collect()
         };
         let mut read: Vec<PathBuf> =
-            self.repository.iter().flat_map(|repository| repository.lends()).collect();
+            self.repository.iter().flat_map(|repository| repository.lends_objects()).collect();
         read.extend(expanded(&settings.read));
         let mut hide = expanded(&settings.hide);
         hide.extend(self.state);

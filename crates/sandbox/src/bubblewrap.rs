@@ -1,6 +1,7 @@
 //! The command line that starts a program in a sandbox of bubblewrap.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use towline_core::Network;
@@ -138,13 +139,23 @@ fn must_be_layered(room: &Room, place: &Path, from: &Path) -> bool {
 /// What setup left in this cache.
 fn filled(room: &Room, place: &Path) -> Option<PathBuf> {
     let filled = room.filled.as_ref()?.join(name_of(place)).join("upper");
-    filled.read_dir().is_ok_and(|mut entries| entries.next().is_some()).then_some(filled)
+    // Setup wrote it, which may leave a symlink to anywhere.
+    let is_directory = filled.symlink_metadata().is_ok_and(|found| found.is_dir());
+    (is_directory && filled.read_dir().is_ok_and(|mut entries| entries.next().is_some())).then_some(filled)
 }
 
-/// The name of a layer: the same in each sandbox with these private directories.
-fn name_of(place: &Path) -> String {
-    let name: String = place.to_string_lossy().chars().filter(char::is_ascii_alphanumeric).collect();
-    if name.is_empty() { "cache".to_owned() } else { name }
+/// The name of a layer: the same in each sandbox with these private directories, and another one for each place. The options of a
+/// mount are separated by characters that it does not have.
+pub(crate) fn name_of(place: &Path) -> String {
+    let bytes = place.as_os_str().as_bytes().iter();
+    bytes.fold(String::new(), |mut name, byte| {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' => name.push(char::from(*byte)),
+            b'/' => name.push('+'),
+            other => name.extend(format!("_{other:02x}").chars()),
+        }
+        name
+    })
 }
 
 fn is_below(path: &Path, layers: &BTreeMap<PathBuf, PathBuf>) -> bool {

@@ -13,7 +13,9 @@ use std::sync::atomic::AtomicBool;
 
 use ::landlock::{Ruleset, RulesetAttr, Scope};
 use rustix::mount::{MountFlags, mount, mount_bind};
-use rustix::thread::{CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, UnshareFlags, clear_ambient_capability_set, set_capabilities,
+};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::landlock::{self, LANDLOCK};
@@ -62,6 +64,9 @@ pub fn enter(arguments: impl IntoIterator<Item = OsString>) -> io::Error {
 
 fn prepare(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Command> {
     let orders = read(arguments)?;
+    if !orders.layers.is_empty() {
+        own_mounts()?;
+    }
     for (name, place) in &orders.layers {
         layer(name, place).map_err(about(place))?;
     }
@@ -122,6 +127,12 @@ fn read(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Orders> {
         }
     }
     Ok(orders)
+}
+
+/// For a user who is not root, bubblewrap makes a second user namespace, which may not change the mounts of the first.
+#[expect(deprecated, reason = "what is unsafe about it is a shared table of files, and mounts are no files")]
+fn own_mounts() -> io::Result<()> {
+    Ok(rustix::thread::unshare(UnshareFlags::NEWNS)?)
 }
 
 /// Mounts a cache of the user's with what the program writes above it.

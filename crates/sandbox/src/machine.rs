@@ -152,13 +152,19 @@ fn smallest(bubblewrap: &Path, towline: &Path, can_layer: bool) -> Command {
         command.args(["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_DAC_OVERRIDE"]);
     }
     command.args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run"]);
-    let [caches, layers, place] = ["caches/trial", "layers", "place"].map(|name| format!("{OURS}/{name}"));
-    command.args(["--dir", &caches, "--dir", &layers, "--dir", &place, "--ro-bind"]);
-    command.args([towline, towline]).arg("--").arg(towline).arg(SUBCOMMAND);
+    let [caches, layers] = ["caches/trial", "layers"].map(|name| format!("{OURS}/{name}"));
+    let place = "/run/trial";
+    command.args(["--dir", &caches, "--dir", &layers, "--dir", place, "--ro-bind"]);
+    command.args([towline, towline]);
+    // A cache with something in it, which can be changed in its layer.
+    command.args(["--symlink", "/", &format!("{caches}/entry")]);
+    command.arg("--").arg(towline).arg(SUBCOMMAND);
+    let mut script = format!("echo {SIGN}");
     if can_layer {
-        command.args([LAYER, "trial", &place]);
+        command.args([LAYER, "trial", place]);
+        script = format!("test -L {place}/entry && echo {SIGN} > {place}/sign && cat {place}/sign");
     }
-    command.args([PROGRAM, "/bin/sh", "-c", &format!("echo {SIGN}")]);
+    command.args([PROGRAM, "/bin/sh", "-c", &script]);
     command
 }
 

@@ -1,13 +1,13 @@
 //! What the rules of a room are, and the mount points that they need.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use towline_core::{Network, Sandbox};
 
-use crate::bubblewrap::{Tools, wrapper};
+use crate::bubblewrap::{Tools, name_of, wrapper};
 use crate::private::Private;
 use crate::room::{PrivatePath, Room, Rule, Signals};
 
@@ -95,13 +95,25 @@ fn a_cache_that_the_user_does_not_have_is_layered_only_if_something_is_kept_in_i
     assert!(layers(&scene.room).contains(&scene.path("home/.gradle/caches")));
     // What setup has left there is under what comes later.
     (scene.room.fills_caches, scene.room.filled) = (false, Some(scene.path("filled")));
-    let gradle = scene.path("home/.gradle/caches").display().to_string();
-    let name: String = gradle.chars().filter(char::is_ascii_alphanumeric).collect();
+    let name = name_of(&scene.path("home/.gradle/caches"));
     let upper = scene.path("filled").join(name).join("upper");
     fs::create_dir_all(&upper).expect("a directory");
     assert_eq!(layers(&scene.room), users, "setup has used it and left nothing");
     fs::write(upper.join("package"), "fetched").expect("written");
     assert!(layers(&scene.room).contains(&scene.path("home/.gradle/caches")));
+    let elsewhere = scene.path("elsewhere");
+    fs::rename(&upper, &elsewhere).expect("moved");
+    symlink(&elsewhere, &upper).expect("a symlink");
+    assert_eq!(layers(&scene.room), users, "a symlink may lead anywhere");
+}
+
+#[test]
+fn each_layer_has_a_name_of_its_own_without_the_separators_of_mount_options() {
+    let names = ["/a/foo-bar", "/a/foobar", "/a/foo/bar", "/a/foo:bar", "/a/föö,bar"]
+        .map(|place| name_of(Path::new(place)));
+    let different: BTreeSet<_> = names.iter().collect();
+    assert_eq!(different.len(), names.len(), "{names:?}");
+    assert!(names.iter().all(|name| !name.contains([',', ':', '\\', '/'])), "{names:?}");
 }
 
 #[test]

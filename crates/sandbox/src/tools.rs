@@ -39,23 +39,25 @@ const PROGRAMS: &[&str] = &[
     ".volta",
 ];
 
-/// Caches, relative to the home, and the variable that names another place.
-const CACHES: &[(&str, Option<&str>)] = &[
+/// Caches, relative to the home, and what names another place: a variable, and a path below it.
+const CACHES: &[(&str, Option<(&str, &str)>)] = &[
     (".cache/bazel", None),
-    (".cache/go-build", Some("GOCACHE")),
-    (".cache/ms-playwright", Some("PLAYWRIGHT_BROWSERS_PATH")),
-    (".cache/pip", Some("PIP_CACHE_DIR")),
+    (".cache/go-build", Some(("GOCACHE", ""))),
+    (".cache/ms-playwright", Some(("PLAYWRIGHT_BROWSERS_PATH", ""))),
+    (".cache/pip", Some(("PIP_CACHE_DIR", ""))),
     (".cache/pnpm", None),
-    (".cache/pre-commit", Some("PRE_COMMIT_HOME")),
-    (".cache/uv", Some("UV_CACHE_DIR")),
+    (".cache/pre-commit", Some(("PRE_COMMIT_HOME", ""))),
+    (".cache/uv", Some(("UV_CACHE_DIR", ""))),
     (".cache/yarn", None),
-    (".cargo", Some("CARGO_HOME")),
+    (".cargo", Some(("CARGO_HOME", ""))),
     (".gradle/caches", None),
     (".gradle/wrapper", None),
     (".ivy2/cache", None),
     (".m2/repository", None),
-    (".npm", Some("npm_config_cache")),
-    ("go", Some("GOPATH")),
+    (".npm", Some(("npm_config_cache", ""))),
+    // What is below `src` are projects.
+    ("go/bin", Some(("GOPATH", "bin"))),
+    ("go/pkg", Some(("GOPATH", "pkg"))),
 ];
 
 /// What a cache holds beside what is cached: secrets, relative to the cache.
@@ -103,7 +105,7 @@ pub(crate) fn rules(
         read(folder);
     }
     for (inner, variable) in CACHES {
-        let elsewhere = variable.and_then(named);
+        let elsewhere = variable.and_then(|(variable, below)| Some(joined(named(variable)?, below)));
         let Some(cache) = elsewhere.or_else(|| home.map(|home| home.join(inner))) else { continue };
         let Ok(real) = cache.canonicalize() else {
             if home.is_some_and(|home| cache.starts_with(home)) {
@@ -125,6 +127,12 @@ fn is_hidden(folder: &Path, home: Option<&Path>) -> bool {
     places.into_iter().chain(home).any(|place| folder.starts_with(place) && folder != place)
 }
 
+/// A path with an empty one below it would end in a slash.
+fn joined(path: PathBuf, below: &str) -> PathBuf {
+    if below.is_empty() { path } else { path.join(below) }
+}
+
 fn absolute(text: &String) -> Option<PathBuf> {
-    Some(PathBuf::from(text)).filter(|path| path.is_absolute() && path.parent().is_some())
+    // A variable may have several places, of which tools write to the first.
+    std::env::split_paths(text).next().filter(|path| path.is_absolute() && path.parent().is_some())
 }

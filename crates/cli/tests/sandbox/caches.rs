@@ -41,3 +41,32 @@ fn a_check_begins_with_a_home_in_which_no_agent_has_been() {
     let desk = desk_doing("echo planted > \"$HOME/.bashrc\"; echo planted > /tmp/planted; touch done");
     run_to_done(&desk, "test -e done && test ! -e \"$HOME/.bashrc\" && test ! -e /tmp/planted");
 }
+
+#[test]
+fn secrets_and_hidden_directories_in_a_cache_are_nowhere_to_be_seen() {
+    let look = "grep -rs hush \"$HOME/.cargo\" \"$HOME/.npm\" /run/towline";
+    let mut desk = desk_doing(&format!("{look} > seen.txt; touch done"));
+    let home = desk.home.path();
+    std::fs::create_dir(home.join(".cargo")).expect("a cache");
+    std::fs::create_dir_all(home.join(".npm/private")).expect("a cache");
+    let files =
+        [(".cargo/credentials.toml", "hush"), (".npm/private/token", "hush"), (".npm/package", "public")];
+    for (file, text) in files {
+        std::fs::write(home.join(file), text).expect("written");
+    }
+    desk.set("TOWLINE_SET_sandbox__hide", "[\"~/.npm/private\"]");
+    run_to_done(
+        &desk,
+        &format!("test -e done && test ! -s seen.txt && grep -qx public \"{CACHE}/package\" && ! {look}"),
+    );
+}
+
+#[test]
+fn a_directory_below_a_cache_that_may_be_changed_is_the_users_own() {
+    let mut desk = desk_doing("echo work > \"$HOME/.npm/shared/work\"; touch done");
+    let shared = desk.home.path().join(".npm/shared");
+    std::fs::create_dir_all(&shared).expect("a directory");
+    desk.set("TOWLINE_SET_sandbox__write", "[\"~/.npm/shared\"]");
+    run_to_done(&desk, &format!("test -e done && grep -qx work \"{CACHE}/shared/work\""));
+    assert_eq!(std::fs::read_to_string(shared.join("work")).expect("written"), "work\n");
+}

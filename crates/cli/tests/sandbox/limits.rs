@@ -60,3 +60,17 @@ fn a_mount_point_that_an_agent_replaces_by_a_symlink_leads_nowhere() {
     let outside = std::fs::read_dir(home.join("outside")).expect("a folder").count();
     assert_eq!(outside, 0);
 }
+
+#[test]
+fn of_the_users_git_directory_only_objects_can_be_read() {
+    let look =
+        "for objects in $(cat .git/objects/info/alternates); do grep -rs hush \"${objects%/objects}\"; done";
+    let desk = desk_doing(&format!("({look}) > seen.txt; git log --oneline > log.txt && touch done"));
+    let git = desk.project.path().join(".git");
+    std::fs::create_dir_all(git.join("modules/sub/objects")).expect("a submodule");
+    for file in ["modules/sub/config", "hooks/pre-push", "note"] {
+        std::fs::write(git.join(file), "hush").expect("written");
+    }
+    let check = format!("test -e done && test -s log.txt && test ! -s seen.txt && test -z \"$({look})\"");
+    run_to_done(&desk, &check);
+}
