@@ -186,7 +186,7 @@ impl MissingProgram {
             return format!("make it executable: chmod +x {}", path.display());
         }
         let install = agent(settings.kind).install_hint(settings).map(|hint| format!("{hint}, or "));
-        format!("{}set `command` in [agents.{name}] of towline.toml", install.unwrap_or_default())
+        format!("{}set `command` in [agents.{name}]", install.unwrap_or_default())
     }
 }
 

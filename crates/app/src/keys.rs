@@ -112,14 +112,14 @@ impl Keys {
     fn rotate(&self, now: Timestamp) -> Result<(), Failure> {
         let _lock = self.lock()?;
         let mut entries = self.entries()?;
-        let retired = entries.last_mut().map(|last| {
+        if let Some(last) = entries.last_mut() {
             last.retired_at = Some(now);
-            last.key()
-        });
-        let retired = retired.transpose()?;
+        }
+        let retired = entries.iter().map(ListedKey::key).collect::<Result<Vec<_>, _>>()?;
         self.add(entries, now)?;
-        if let Some(retired) = retired {
-            towline_files::remove_tree(&self.private(&retired))?;
+        // Also those that a rotation left when it was killed.
+        for key in retired {
+            towline_files::remove_tree(&self.private(&key))?;
         }
         Ok(())
     }

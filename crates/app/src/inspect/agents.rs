@@ -249,7 +249,7 @@ fn sign_in_row(settings: &AgentSettings, signed_in: &SignedIn) -> Option<Row> {
 fn permission_row(name: &str, settings: &AgentSettings) -> Row {
     match settings.permission {
         Permission::Bypass => {
-            let text = "bypass: it can do anything you can, without asking, also outside its workspace";
+            let text = "bypass: it runs any command without asking; a sandbox keeps it from your files";
             let fix = match agent(settings.kind).restriction() {
                 Restriction::Otherwise(how) => how.split_whitespace().collect::<Vec<_>>().join(" "),
                 Restriction::BySettings | Restriction::NotNeeded => {

@@ -71,7 +71,7 @@ async fn show_and_accept(context: &Context, args: &Trust) -> Result<(), Error> {
     if !args.yes {
         if args.json || !is_person_here() {
             let hint = format!("read {}, then run `towline trust --yes`", file.file().display());
-            return Err(Error::usage("nobody can be asked here").hint(hint));
+            return Err(Error::usage("cannot ask: there is no terminal").hint(hint));
         }
         if !is_accepted_by_person(&file) {
             return Err(file.refusal());
@@ -124,14 +124,26 @@ fn is_person_here() -> bool {
 }
 
 fn is_accepted_by_person(file: &WideningFile) -> bool {
-    shown(&file.report()).iter().for_each(|line| output::eprint(format_args!("{line}")));
+    let report = file.report();
+    shown(&report).iter().for_each(|line| output::eprint(format_args!("{line}")));
+    if !is_shown_whole(&report) {
+        output::eprint(format_args!("this is not all of it: read the file, then run `towline trust --yes`"));
+        return false;
+    }
     output::agrees(format_args!("Accept these settings?"))
+}
+
+/// Whether a person sees everything that is to be accepted.
+fn is_shown_whole(report: &RepositoryTrust) -> bool {
+    let fits = |text: &str| text.chars().count() <= LONGEST;
+    report.settings.len() <= MOST
+        && report.settings.iter().all(|setting| fits(&setting.key) && fits(&setting.value.to_string()))
 }
 
 /// The settings that a person is asked about.
 fn shown(report: &RepositoryTrust) -> Vec<String> {
     let file = output::printable(report.file.as_deref().unwrap_or_default());
-    let mut lines = vec![format!("{file} gives agents more than your own settings do:")];
+    let mut lines = vec![format!("{file} widens what agents may do beyond your own settings:")];
     let is_later = report.accepted_at.is_some();
     lines.extend(report.settings.iter().take(MOST).map(|setting| {
         let state = if is_later { format!("{:<9}", setting.state) } else { String::new() };
@@ -231,7 +243,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "/repo/towline.toml gives agents more than your own settings do:",
+                "/repo/towline.toml widens what agents may do beyond your own settings:",
                 "  agents.mine.command = [\"./mine\",\"--fast\"]",
                 "  workspace.pass_env = [\"DATABASE_URL\"]",
             ]
@@ -257,5 +269,14 @@ mod tests {
         assert!(lines[1].contains(" more characters: read the file"), "{}", lines[1]);
         let many = vec![("agents.mine.args", json!([]), "new"); MOST + 3];
         assert!(shown(&report(&many)).contains(&"  and 3 more: read the file".to_owned()));
+    }
+
+    #[test]
+    fn what_is_too_long_to_be_shown_whole_cannot_be_accepted_by_an_answer() {
+        let whole = |value: &str| is_shown_whole(&report(&[("agents.a.env", json!(value), "new")]));
+        assert!(whole("short"));
+        assert!(!whole(&"x".repeat(LONGEST)));
+        let many = vec![("agents.a.env", json!("x"), "new"); MOST + 1];
+        assert!(!is_shown_whole(&report(&many)));
     }
 }
