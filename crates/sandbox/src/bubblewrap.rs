@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use towline_core::Network;
 
 use crate::calls;
-use crate::inside::{BIND, HIDE, LAYER, PROGRAM, SUBCOMMAND};
-use crate::room::{OURS, Room, Rule, Signals};
+use crate::inside::{BIND, DURABLE, HIDE, LAYER, PROGRAM, SUBCOMMAND};
+use crate::room::{OURS, Room, Rule, Signals, seen_without};
 
 /// bubblewrap must outlive the signals that end a run: it ends when the program does, and reports how. It reads the filter of system
 /// calls from a descriptor.
@@ -69,6 +69,15 @@ pub(crate) fn wrapper(tools: Tools<'_>, room: &Room) -> Vec<String> {
     outside.0
 }
 
+/// Each sandbox has some of its own.
+const MADE_ANEW: [&str; 2] = ["/dev", "/proc"];
+
+/// Whether a rule shows what the program sees there anyway. Each mount takes time at every start.
+fn is_needless(path: &Path, from: &Path, rules: &BTreeMap<PathBuf, Rule>) -> bool {
+    let is_made_anew = MADE_ANEW.iter().any(|place| path.starts_with(place));
+    !is_made_anew && seen_without(path, rules).is_some_and(|seen| seen == from)
+}
+
 /// The rules in the order of their paths, so that one for a longer path counts below one for a shorter. A layer is mounted in the
 /// sandbox and covers what is there, so what holds below it is mounted after it.
 fn add_rules(room: &Room, tools: Tools<'_>, outside: &mut Words, inside: &mut Words) {
@@ -82,6 +91,7 @@ fn add_rules(room: &Room, tools: Tools<'_>, outside: &mut Words, inside: &mut Wo
             // The program has a directory of its own.
             Rule::Layered(from) if *from == room.private.empty() => {}
             rule if is_below(path, &layers) => below.push((path, rule)),
+            Rule::Read(from) if is_needless(path, from, &rules) => {}
             Rule::Read(from) | Rule::Layered(from) => outside.bind("--ro-bind", from, path),
             Rule::Write(from) if from.starts_with("/dev") => outside.bind("--dev-bind", from, path),
             Rule::Write(from) => outside.bind("--bind", from, path),
@@ -96,6 +106,9 @@ fn add_rules(room: &Room, tools: Tools<'_>, outside: &mut Words, inside: &mut Wo
         return;
     }
     outside.bind("--bind", &room.private.layers(), &Path::new(OURS).join("layers"));
+    if room.fills_caches {
+        inside.add([DURABLE]);
+    }
     for (place, from) in &layers {
         let name = name_of(place);
         outside.bind("--ro-bind", from, &Path::new(OURS).join("caches").join(&name));

@@ -24,6 +24,8 @@ use crate::room::OURS;
 /// The first argument of the program that runs in the sandbox.
 pub const SUBCOMMAND: &str = "sandboxed";
 
+/// The layers are on the disk when the sandbox ends.
+pub(crate) const DURABLE: &str = "--durable";
 /// Before a cache: its name and its place.
 pub(crate) const LAYER: &str = "--layer";
 /// Before a directory or a file below a cache that is to be empty.
@@ -36,6 +38,7 @@ pub(crate) const PROGRAM: &str = "--";
 /// What has to be done inside.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Orders {
+    durability: Durability,
     layers: Vec<(String, PathBuf)>,
     /// In the order of their places: one may be in the directory that another hides.
     below: Vec<Below>,
@@ -47,6 +50,16 @@ struct Orders {
 enum Below {
     Hide(PathBuf),
     Bind(String, PathBuf),
+}
+
+/// Whether layers survive a crash of the machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Durability {
+    /// The kernel writes them to the disk when it likes, also where a program waits for that.
+    #[default]
+    Volatile,
+    /// When the sandbox ends, the kernel writes all of the file system to the disk that the layers are on, which can take seconds.
+    Durable,
 }
 
 /// Prepares the sandbox and becomes the program. Returns only if that fails.
@@ -68,7 +81,7 @@ fn prepare(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Command>
         own_mounts()?;
     }
     for (name, place) in &orders.layers {
-        layer(name, place).map_err(about(place))?;
+        layer(name, place, orders.durability).map_err(about(place))?;
     }
     for below in &orders.below {
         match below {
@@ -110,6 +123,7 @@ fn read(arguments: impl IntoIterator<Item = OsString>) -> io::Result<Orders> {
     while let Some(argument) = arguments.next() {
         let mut next = || arguments.next().ok_or_else(|| bad("an argument is missing"));
         match argument.to_str() {
+            Some(DURABLE) => orders.durability = Durability::Durable,
             Some(LAYER) => {
                 let name = next()?.into_string().map_err(|_| bad("a layer has no name"))?;
                 orders.layers.push((name, next()?.into()));
@@ -136,7 +150,7 @@ fn own_mounts() -> io::Result<()> {
 }
 
 /// Mounts a cache of the user's with what the program writes above it.
-fn layer(name: &str, place: &Path) -> io::Result<()> {
+fn layer(name: &str, place: &Path, durability: Durability) -> io::Result<()> {
     let written = Path::new(OURS).join("layers").join(name);
     let (upper, work) = (written.join("upper"), written.join("work"));
     std::fs::create_dir_all(&upper)?;
@@ -149,8 +163,13 @@ fn layer(name: &str, place: &Path) -> io::Result<()> {
     } else {
         cache.display().to_string()
     };
-    let options =
-        format!("userxattr,lowerdir={lower},upperdir={},workdir={}\0", upper.display(), work.display());
+    let volatile = match durability {
+        Durability::Volatile => ",volatile",
+        Durability::Durable => "",
+    };
+    forget_volatility(&work)?;
+    let (upper, work) = (upper.display(), work.display());
+    let options = format!("userxattr{volatile},lowerdir={lower},upperdir={upper},workdir={work}\0");
     let options = CStr::from_bytes_with_nul(options.as_bytes()).map_err(|_| bad("a name with a zero"))?;
     let layered = mount("overlay", place, "overlay", MountFlags::NOSUID | MountFlags::NODEV, options);
     // Not every file system can hold what is written. Then the cache can only be read.
@@ -181,6 +200,15 @@ fn bind(name: &str, place: &Path) -> io::Result<()> {
         std::fs::write(place, "")?;
     }
     Ok(mount_bind(&from, place)?)
+}
+
+/// Removes the note that a layer was volatile. With it, the kernel would not mount the layer again: the machine may have crashed
+/// meanwhile. What was written last into a cache may be lost or incomplete then, as it may without a sandbox.
+fn forget_volatility(work: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(work.join("work/incompat")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Sockets without a file belong to the network, which the program may share. The kernel can keep it from those of others since

@@ -127,7 +127,9 @@ impl Room {
         });
         let is_read = |rule: &Rule| matches!(rule, Rule::Read(_));
         let read = rules.iter().filter(|(_, rule)| is_read(rule)).map(|(path, _)| path);
-        let symlinks: Vec<PathBuf> = read.filter(|path| is_visible_symlink(path, &rules)).cloned().collect();
+        // What is mounted there would end up where the symlink leads.
+        let is_symlink = |path: &&PathBuf| seen_without(path, &rules).is_some_and(|seen| seen.is_symlink());
+        let symlinks: Vec<PathBuf> = read.filter(is_symlink).cloned().collect();
         rules.retain(|path, _| !symlinks.contains(path));
         rules
     }
@@ -222,15 +224,14 @@ pub struct PrivatePath {
     pub inner: PathBuf,
 }
 
-/// Whether the program sees a symlink at this path anyway. What is mounted there would end up where it leads.
-fn is_visible_symlink(path: &Path, rules: &BTreeMap<PathBuf, Rule>) -> bool {
+/// What the program sees at this path without a rule for the path itself, if it is something of the user's that it can only read.
+pub(crate) fn seen_without(path: &Path, rules: &BTreeMap<PathBuf, Rule>) -> Option<PathBuf> {
     let above = path.ancestors().skip(1).find_map(|above| rules.get_key_value(above));
-    let seen = match above {
+    match above {
         None => Some(path.to_owned()),
         Some((place, Rule::Read(from))) => path.strip_prefix(place).ok().map(|inner| from.join(inner)),
         Some(_) => None,
-    };
-    seen.is_some_and(|seen| seen.is_symlink())
+    }
 }
 
 /// Whether this can be a directory of its own.

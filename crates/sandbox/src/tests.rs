@@ -82,17 +82,19 @@ fn caches_are_layered_and_hold_no_secrets() {
 #[test]
 fn a_cache_that_the_user_does_not_have_is_layered_only_if_something_is_kept_in_it() {
     let mut scene = Scene::new();
+    let tools = Tools { bubblewrap: Path::new("bwrap"), towline: Path::new("/bin/towline"), can_layer: true };
     let layers = |room: &Room| {
-        let tools =
-            Tools { bubblewrap: Path::new("bwrap"), towline: Path::new("/bin/towline"), can_layer: true };
         let words = wrapper(tools, room);
         let places = words.iter().zip(words.iter().skip(2)).filter(|(word, _)| *word == "--layer");
         places.map(|(_, place)| PathBuf::from(place)).collect::<Vec<_>>()
     };
+    let is_durable = |room: &Room| wrapper(tools, room).iter().any(|word| word == "--durable");
     let users = ["home/.cargo", "home/.npm"].map(|name| scene.path(name));
     assert_eq!(layers(&scene.room), users);
+    assert!(!is_durable(&scene.room));
     scene.room.fills_caches = true;
     assert!(layers(&scene.room).contains(&scene.path("home/.gradle/caches")));
+    assert!(is_durable(&scene.room), "what is kept survives a crash");
     // What setup has left there is under what comes later.
     (scene.room.fills_caches, scene.room.filled) = (false, Some(scene.path("filled")));
     let name = name_of(&scene.path("home/.gradle/caches"));
@@ -133,6 +135,22 @@ fn what_has_its_own_rule_below_a_cache_is_mounted_after_its_layer() {
     assert!(!outside.contains(&hidden), "{outside:?}");
     assert!(inside.windows(2).any(|pair| pair[0] == "--hide" && pair[1] == hidden), "{inside:?}");
     assert!(inside.windows(3).any(|words| words[0] == "--bind" && words[2] == changed), "{inside:?}");
+}
+
+#[test]
+fn what_a_program_sees_anyway_has_no_mount_of_its_own() {
+    let mut scene = Scene::new();
+    fs::create_dir_all(scene.path("repository/.git/objects")).expect("a directory");
+    let (objects, git) = (scene.path("repository/.git/objects"), scene.path("repository/.git"));
+    let devices = ["/usr/bin", "/dev/null", "/proc/version"].map(PathBuf::from);
+    scene.room.read.extend([objects.clone()].into_iter().chain(devices.clone()));
+    let tools = Tools { bubblewrap: Path::new("bwrap"), towline: Path::new("/bin/towline"), can_layer: true };
+    let words = wrapper(tools, &scene.room);
+    let is_mounted =
+        |path: &Path| words.windows(3).any(|words| words[0] == "--ro-bind" && Path::new(&words[2]) == path);
+    let [programs, device, process] = devices;
+    assert!(!is_mounted(&programs) && !is_mounted(&objects), "{words:?}");
+    assert!(is_mounted(&git) && is_mounted(&device) && is_mounted(&process), "{words:?}");
 }
 
 #[test]

@@ -37,6 +37,19 @@ fn a_cache_that_the_user_does_not_have_is_filled_by_setup_as_well() {
 }
 
 #[test]
+fn a_later_start_in_the_same_place_finds_what_an_earlier_one_put_into_a_cache() {
+    let desk = desk_doing(
+        "if test -e \"$HOME/.npm/first\"; then echo again >> \"$HOME/.npm/first\" && touch done; else echo once > \"$HOME/.npm/first\"; fi",
+    );
+    std::fs::create_dir(desk.home.path().join(".npm")).expect("a cache");
+    let first = format!("echo once > \"{CACHE}/of-check\"; test -e done");
+    let second = format!("grep -x once \"{CACHE}/of-check\" && echo again >> \"{CACHE}/of-check\"");
+    let ran = desk.towline(["run", "do it", "--check", &first, "--check", &second, "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.json()["attempts"].as_array().map(Vec::len), Some(2), "{ran:?}");
+}
+
+#[test]
 fn a_check_begins_with_a_home_in_which_no_agent_has_been() {
     let desk = desk_doing("echo planted > \"$HOME/.bashrc\"; echo planted > /tmp/planted; touch done");
     run_to_done(&desk, "test -e done && test ! -e \"$HOME/.bashrc\" && test ! -e /tmp/planted");
