@@ -99,14 +99,37 @@ fn in_a_sandbox() {
     }
     run(&open);
     run(&confined);
-    let (open, confined): (Vec<Run>, Vec<Run>) = (0..TIMES).map(|_| (run(&open), run(&confined))).unzip();
+    let mut bare = Vec::new();
+    let in_turn = |_| {
+        bare.push(millis(bare_bubblewrap()));
+        (run(&open), run(&confined))
+    };
+    let (open, confined): (Vec<Run>, Vec<Run>) = (0..TIMES).map(in_turn).unzip();
+    let bare = median(bare);
     let added = |what: &str, part: fn(&Run) -> f64, goal: f64| {
         let (without, with) = (median(open.iter().map(part)), median(confined.iter().map(part)));
-        let beside = format!("with: {} ms; without: {} ms", shown(with), shown(without));
+        let beside = format!(
+            "with: {} ms; without: {} ms; bubblewrap alone: {} ms",
+            shown(with),
+            shown(without),
+            shown(bare)
+        );
         Figure::new(SANDBOX, what, with - without, "ms").below(goal).beside(beside).print();
     };
     added("added to an agent", |run| run.parts[0] + run.parts[1], AGENT_GOAL);
     added("added to a check", |run| run.parts[3], CHECK_GOAL);
+}
+
+/// What bubblewrap itself takes, for `true` with the namespaces of a check and nothing but the root directory in it: no sandbox that it
+/// makes can take less.
+fn bare_bubblewrap() -> Duration {
+    let namespaces =
+        ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"];
+    let mut command = clean_command("bwrap");
+    command.args(namespaces).args(["--unshare-net", "--ro-bind", "/", "/", "--", "true"]);
+    let confined = taken(|| assert!(command.output().expect("bubblewrap").status.success()));
+    let open = taken(|| assert!(clean_command("true").output().expect("true").status.success()));
+    confined.saturating_sub(open)
 }
 
 /// The same in a large repository, once: beside git's own checkout of the same files.
