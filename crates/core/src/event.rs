@@ -221,7 +221,7 @@ pub enum Event {
         /// Whose quota it uses.
         account: String,
         model: Option<String>,
-        /// The name of the directory of its logs, below the attempt's `checks`.
+        /// The directory of its logs, below that of the attempt. Earlier versions recorded a name below the attempt's `checks`.
         directory: String,
         /// The tree that it judges. Earlier versions did not record it.
         #[serde(default)]

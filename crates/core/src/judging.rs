@@ -4,13 +4,14 @@
 //! A judge can only reject. Whatever is not a clear acceptance in the form that it was asked for is none.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Account, AccountStatus, AgentName, AttemptNo, Axis, CheckResult, Commit, End, Goal, GoalState, MicroUsd,
-    Usage,
+    Timeout, Usage,
 };
 
 /// How much of the end of a last message is searched for the answer.
@@ -34,7 +35,7 @@ pub struct Judging {
     pub account: String,
     /// The model, as far as it is known.
     pub model: Option<String>,
-    /// The name of the directory of its logs, below the attempt's `checks`.
+    /// The directory of its logs, below that of the attempt. Earlier versions recorded a name below the attempt's `checks`.
     pub directory: String,
     pub started_at: Timestamp,
     /// When nothing of it was left any more.
@@ -53,7 +54,19 @@ pub struct Judging {
 impl Judging {
     /// Whether the model was asked, so that what is not reported is unknown rather than nothing.
     pub fn may_have_used(&self) -> bool {
-        !self.usage.is_empty() || self.end == Some(End::Completed)
+        !self.usage.is_empty() || self.end.as_ref().is_some_and(Self::used_at_end)
+    }
+
+    /// Whether a judge that ended like this has used something, also if it has not reported what: some agents report it at the end
+    /// of a turn alone, and a turn that was cut off has none.
+    pub const fn used_at_end(end: &End) -> bool {
+        matches!(end, End::Completed | End::TimedOut { timeout: Timeout::Turn })
+    }
+
+    /// The directory of its logs, below that of the attempt.
+    pub fn logs(&self) -> PathBuf {
+        let directory = Path::new(&self.directory);
+        if self.directory.contains('/') { directory.to_owned() } else { Path::new("checks").join(directory) }
     }
 }
 
@@ -69,7 +82,7 @@ pub enum NoOpinion {
         #[serde(default)]
         guessed: bool,
     },
-    /// Its provider or its program failed, or it was too slow, each time that it was asked.
+    /// Its provider or its program failed, or it was too slow.
     Unreachable { message: String },
     /// A budget of the goal is spent.
     Budget { axis: Axis },
@@ -99,8 +112,14 @@ pub struct AbsentJudge {
     pub at: Timestamp,
     /// How often in a row it did not answer.
     pub tries: u32,
-    /// How many of them used something all the same.
+    /// How many conversations in a row used something without an answer.
     pub paid: u32,
+    /// How often in a row nobody knew when its quota opens again.
+    #[serde(default)]
+    pub guesses: u32,
+    /// The number of the last conversation that is counted.
+    #[serde(default)]
+    pub counted: u32,
     /// When that began; none while it waits for a quota.
     pub since: Option<Timestamp>,
 }
@@ -108,7 +127,7 @@ pub struct AbsentJudge {
 impl AbsentJudge {
     /// The operator wants it asked again: what went wrong before does not count.
     pub(crate) const fn begin_anew(&mut self) {
-        (self.tries, self.paid, self.since) = (0, 0, None);
+        (self.tries, self.paid, self.guesses, self.since) = (0, 0, 0, None);
     }
 }
 

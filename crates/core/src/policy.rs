@@ -40,6 +40,8 @@ impl Policy {
     pub const FAILED_RESUMES: usize = 2;
     /// Times in a row that a judge may use something and give no verdict: as many as an agent may end badly by default.
     pub const JUDGE_FAILURES: u32 = 5;
+    /// How many conversations with judges are part of a goal's state.
+    pub const JUDGES_LISTED: usize = 50;
     /// How long a provider that does not answer is asked again before a person is needed.
     pub const LONGEST_OUTAGE: Duration = Duration::from_secs(12 * 3_600);
     /// The first wait for a quota whose reset time is unknown. Each further one in a row is twice as long.
@@ -56,6 +58,12 @@ impl Policy {
     /// The pause before attempt after the `failures`th bad ending in a row: 2, 4, 8 … up to 300 seconds.
     pub fn backoff(failures: u32) -> Duration {
         Duration::from_secs(2_u64.saturating_pow(failures.clamp(1, 9)).min(300))
+    }
+
+    /// The pause before work is checked again whose judge did not answer for the `tries`th time in a row: 1, 2, 4 … up to 30 minutes.
+    /// All checks run again, and a judge is asked several times before it counts as out of reach.
+    pub fn judge_pause(tries: u32) -> Duration {
+        Self::guessed_limit(tries.saturating_sub(1))
     }
 
     /// Whether a context that is used so far is to be summarised before the conversation goes on.
@@ -171,6 +179,20 @@ mod tests {
     fn a_guessed_reset_starts_at_a_minute_and_doubles_up_to_half_an_hour() {
         let minutes = [0, 1, 2, 4, 5, 40].map(|guesses| Policy::guessed_limit(guesses).as_secs() / 60);
         assert_eq!(minutes, [1, 2, 4, 16, 30, 30]);
+    }
+
+    #[test]
+    fn a_judge_that_does_not_answer_for_twelve_hours_is_asked_in_about_thirty_rounds() {
+        let mut waited = Duration::ZERO;
+        let rounds = (1..).take_while(|tries| {
+            waited += Policy::judge_pause(*tries);
+            waited < Policy::LONGEST_OUTAGE
+        });
+        assert_eq!(rounds.count(), 27);
+        assert_eq!(
+            [0, 1, 2, 6, 1_000].map(|tries| Policy::judge_pause(tries).as_secs() / 60),
+            [1, 1, 2, 30, 30]
+        );
     }
 
     #[test]

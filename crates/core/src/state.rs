@@ -109,9 +109,12 @@ pub struct GoalState {
     /// Whether all files of a goal that works in place are as they were before it.
     #[serde(default)]
     pub restored: bool,
-    /// Every conversation with a judge so far.
+    /// The latest conversations with judges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub judges: Vec<Judging>,
+    /// What judges used before those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_by_older_judges: Option<Usage>,
     /// The judge that keeps the work from its verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent_judge: Option<AbsentJudge>,
@@ -297,6 +300,7 @@ impl GoalState {
         let attempts = self.attempts.iter().filter(|attempt| attempt.may_have_used());
         let judges = self.judges.iter().filter(|judge| judge.may_have_used());
         let used = attempts.map(|attempt| attempt.usage).chain(judges.map(|judge| judge.usage));
+        let used = used.chain(self.used_by_older_judges);
         used.reduce(Usage::and).unwrap_or_else(Usage::nothing)
     }
 

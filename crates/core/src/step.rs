@@ -422,9 +422,8 @@ impl Stepper<'_> {
         // What was merged is no longer the goal's work.
         reopened.merged = None;
         reopened.first_started_at = self.without_the_wait();
-        // Checks need time and nothing else.
         let spent = match self.overdue_verdict() {
-            Some(_) => reopened.wall_ends().filter(|ends| self.now >= *ends).map(|_| Axis::Wall),
+            Some(attempt) => self.spent_for_verdict(attempt, &reopened),
             None => reopened.spent_axis(self.now),
         };
         if let Some(axis) = spent {

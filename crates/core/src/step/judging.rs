@@ -17,6 +17,7 @@ impl Stepper<'_> {
         if self.state.judges.iter().any(|judge| judge.n == *n) {
             return;
         }
+        self.fold_old_judges();
         self.state.judges.push(Judging {
             n: *n,
             attempt,
@@ -34,6 +35,21 @@ impl Stepper<'_> {
         });
     }
 
+    /// Keeps of the oldest conversations only what they used: the state is stored with every step.
+    fn fold_old_judges(&mut self) {
+        let may_go = |judge: &Judging| judge.ended_at.is_some() && judge.accepted.is_none();
+        while self.state.judges.len() >= Policy::JUDGES_LISTED
+            && let Some(oldest) = self.state.judges.iter().position(may_go)
+        {
+            let judge = self.state.judges.remove(oldest);
+            if judge.may_have_used() {
+                let before = self.state.used_by_older_judges;
+                self.state.used_by_older_judges =
+                    Some(before.map_or(judge.usage, |before| before.and(judge.usage)));
+            }
+        }
+    }
+
     /// What a judge used is a sum, so the same report twice counts once.
     pub(super) fn follow_judge(&mut self, event: &Event) {
         let (Event::JudgeUsed { n, .. } | Event::JudgeEnded { n, .. }) = event else { return };
@@ -41,7 +57,10 @@ impl Stepper<'_> {
         let Some(judge) = self.state.judges.iter_mut().find(|judge| judge.n == *n) else { return };
         match event {
             Event::JudgeUsed { model, used, .. } => {
-                judge.usage = *used;
+                // What is recorded stays spent, whatever is left of its logs.
+                if used.tokens() >= judge.usage.tokens() {
+                    judge.usage = *used;
+                }
                 judge.model = model.clone().or(judge.model.take());
             }
             Event::JudgeEnded { end, .. } => {
@@ -71,13 +90,26 @@ impl Stepper<'_> {
         self.state.judges.iter_mut().for_each(|judge| judge.accepted = None);
     }
 
-    /// Whether the judge of this check used something when it was asked after this moment. It is asked several times in a row.
-    fn judge_used_something(&self, check: &str, after: Timestamp) -> bool {
+    /// How many conversations with the judge of this check used something since this one. One that was stopped by us did not fail.
+    fn paid_since(&self, counted: u32, check: &str) -> u32 {
         let attempt = self.state.last_attempt().map(|attempt| attempt.n);
-        let is_asked_since = |judge: &&Judging| {
-            judge.check == check && Some(judge.attempt) == attempt && judge.started_at > after
+        let is_new =
+            |judge: &&Judging| judge.n > counted && judge.check == check && Some(judge.attempt) == attempt;
+        let failed = |judge: &&Judging| {
+            judge.may_have_used() && judge.accepted.is_none() && judge.end != Some(End::Interrupted)
         };
-        self.state.judges.iter().rev().take_while(is_asked_since).any(|judge| !judge.usage.is_empty())
+        let new = self.state.judges.iter().rev().take_while(is_new);
+        u32::try_from(new.filter(failed).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Until when the goal waits for the quota of a judge, and whether that is a guess.
+    fn limit_of_judge(&self, until: Option<Timestamp>, guessed: bool, guesses: u32) -> (Timestamp, bool) {
+        let (known, is_guess) = Policy::limited_until(until, guesses, self.now);
+        if !guessed {
+            return (known, is_guess);
+        }
+        // A guess about the account does not know how often the goal has waited already.
+        (known.max(Policy::limited_until(None, guesses, self.now).0), true)
     }
 
     /// What follows where a judge gave no verdict. It costs neither an attempt nor an error: the work is checked again when the goal
@@ -92,8 +124,9 @@ impl Stepper<'_> {
         self.check_when_resumed();
         let before = self.state.absent_judge.take().filter(|absent| absent.account == account);
         let before = before.unwrap_or_default();
-        let absent_since = before.at;
-        let mut absent = AbsentJudge { account: account.to_owned(), at: self.now, ..before };
+        let paid = self.paid_since(before.counted, check);
+        let counted = self.state.judges.last().map_or(0, |judge| judge.n);
+        let mut absent = AbsentJudge { account: account.to_owned(), at: self.now, counted, ..before };
         let needs_person = |problem: String| EscalationReason::JudgeUnavailable {
             check: check.to_owned(),
             agent: agent.to_string(),
@@ -101,16 +134,15 @@ impl Stepper<'_> {
         };
         match reason {
             NoOpinion::Limited { until, guessed } => {
-                let guesses = absent.tries;
-                let (until, is_guess) = Policy::limited_until(*until, guesses, self.now);
+                let (until, is_guess) = self.limit_of_judge(*until, *guessed, absent.guesses);
+                let guesses = if is_guess { absent.guesses.saturating_add(1) } else { 0 };
                 absent.begin_anew();
-                absent.tries = if is_guess { guesses.saturating_add(1) } else { 0 };
-                self.state.phase = Phase::Limited { until, guessed: is_guess || *guessed };
+                absent.guesses = guesses;
+                self.state.phase = Phase::Limited { until, guessed: is_guess };
             }
             NoOpinion::Unreachable { message } => {
-                let used = self.judge_used_something(check, absent_since);
                 absent.tries = absent.tries.saturating_add(1);
-                absent.paid = if used { absent.paid.saturating_add(1) } else { 0 };
+                absent.paid = if paid > 0 { absent.paid.saturating_add(paid) } else { 0 };
                 let since = *absent.since.get_or_insert(self.now);
                 let hours = Policy::LONGEST_OUTAGE.as_secs() / 3_600;
                 if later(since, Policy::LONGEST_OUTAGE) <= self.now {
@@ -121,7 +153,7 @@ impl Stepper<'_> {
                         format!("it used the model {times} times in a row and did not answer: {message}");
                     self.escalate(needs_person(problem));
                 } else {
-                    let until = later(self.now, Policy::backoff(absent.tries));
+                    let until = later(self.now, Policy::judge_pause(absent.tries));
                     let reason = format!("the judge `{agent}` does not answer: {message}");
                     self.state.phase = Phase::Sleeping { until, reason };
                 }

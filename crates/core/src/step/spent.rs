@@ -1,7 +1,7 @@
 //! What follows when a budget is spent: work that exists gets its verdict before the goal ends.
 
 use super::Stepper;
-use crate::{AttemptNo, Axis, End, FailureReason, Phase, Verdict, Work};
+use crate::{AttemptNo, Axis, Check, End, FailureReason, GoalState, Phase, Verdict, Work};
 
 impl Stepper<'_> {
     /// Ends the goal for a spent budget. Unchecked work is checked first, unless time is what was spent: then it is
@@ -45,6 +45,24 @@ impl Stepper<'_> {
     pub(super) fn overdue_verdict(&self) -> Option<AttemptNo> {
         let last = self.state.last_attempt()?;
         self.unchecked().filter(|_| last.over_budget.is_some() || last.check_on_resume)
+    }
+
+    /// The budget without which the work of this attempt cannot get its verdict. Checks need time, and a judge that has not
+    /// accepted the work needs money.
+    pub(super) fn spent_for_verdict(&self, attempt: AttemptNo, reopened: &GoalState) -> Option<Axis> {
+        let out_of_time = reopened.wall_ends().filter(|ends| self.now >= *ends).map(|_| Axis::Wall);
+        let out_of_money =
+            || reopened.over_budget(self.now).filter(|axis| matches!(axis, Axis::Tokens | Axis::Usd));
+        out_of_time.or_else(|| self.waits_for_judge(attempt).then(out_of_money).flatten())
+    }
+
+    /// Whether a judge has not accepted the work of this attempt.
+    fn waits_for_judge(&self, attempt: AttemptNo) -> bool {
+        let has_accepted = |check: &Check| {
+            let mut judges = self.state.judges.iter().filter(|judge| judge.attempt == attempt);
+            judges.any(|judge| judge.check == check.name && judge.accepted.is_some())
+        };
+        self.checks().iter().any(|check| check.kind.is_judge() && !has_accepted(check))
     }
 
     pub(super) fn take_overdue_verdict(&mut self) -> Option<AttemptNo> {

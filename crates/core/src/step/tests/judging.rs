@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::pool::shared_budget_spent;
 use crate::fixtures::*;
 use crate::{
-    Account, AccountStatus, AgentName, Axis, End, EscalationReason, Event, FailureReason, NoOpinion, Phase,
-    Policy, StopWhy, Stopping,
+    AbsentJudge, Account, AccountStatus, AgentName, Axis, Check, CheckKind, End, EscalationReason, Event,
+    FailureReason, GoalState, Illegal, NoOpinion, Phase, Policy, StepOutcome, StopWhy, Stopping, Timeout,
 };
 
 pub(super) fn judge_started(n: u32) -> Event {
@@ -16,7 +16,7 @@ pub(super) fn judge_started(n: u32) -> Event {
         agent: AgentName::new("judge"),
         account: "judge".into(),
         model: None,
-        directory: format!("2-review-{n}"),
+        directory: format!("judges/2-review-{n}"),
         tree: "t1".into(),
     }
 }
@@ -66,7 +66,7 @@ fn judge_ended(n: u32) -> Event {
 #[test]
 fn what_a_judge_used_is_a_sum_that_counts_once_beside_the_attempts() {
     let mut story = Story::working(goal()).after(&[usage(1), ended(End::Completed), judge_started(1)]);
-    for event in [judge_used(1, 1), judge_used(1, 3), judge_used(1, 3), judge_ended(1), judge_ended(1)] {
+    for event in [judge_used(1, 1), judge_used(1, 3), judge_used(1, 2), judge_ended(1), judge_ended(1)] {
         story.receive(event);
     }
     // The same judge announced again, and one that nobody knows.
@@ -149,9 +149,10 @@ fn a_judge_that_does_not_answer_is_asked_with_growing_pauses_until_a_person_is_n
         round += 1;
         checked_again(&mut story, round);
     }
-    assert_eq!(pauses[..10], [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+    let minutes: Vec<i64> = pauses.iter().map(|pause| pause / 60).collect();
+    assert_eq!(minutes[..7], [1, 2, 4, 8, 16, 30, 30]);
     let waited = Duration::try_from(story.now.duration_since(begun)).expect("later");
-    assert!(waited >= Policy::LONGEST_OUTAGE && waited < Policy::LONGEST_OUTAGE + Duration::from_secs(301));
+    assert!(waited >= Policy::LONGEST_OUTAGE && waited < Policy::LONGEST_OUTAGE + Duration::from_secs(1_801));
     let words = story.state.phase.reason().expect("a reason");
     let expected = "the judge `judge` gave no verdict for the check `review`: it did not answer for 12 hours: overloaded";
     assert_eq!((story.state.phase.name(), words.as_str()), ("escalated", expected));
@@ -160,7 +161,7 @@ fn a_judge_that_does_not_answer_is_asked_with_growing_pauses_until_a_person_is_n
     story.receive(retry(&[]));
     checked_again(&mut story, round + 1);
     story.receive(judge_unreachable());
-    assert_eq!(story.state.phase.until(), Some(story.now + Duration::from_secs(2)));
+    assert_eq!(story.state.phase.until(), Some(story.now + Duration::from_secs(60)));
 }
 
 #[test]
@@ -243,17 +244,135 @@ fn an_account_that_is_known_to_be_limited_or_closed_keeps_a_judge_from_being_ask
     assert!(keeps(&story, &Account { updated_at: at(600), ..closed }).is_some(), "found out since then");
 }
 
+/// A judge has used something, and ended without an answer.
+fn judge_failed(n: u32, end: End, times: u64) -> Vec<Event> {
+    let used = (times > 0).then(|| judge_used(n, times));
+    [judge_started(n)].into_iter().chain(used).chain([Event::JudgeEnded { n, end }]).collect()
+}
+
+fn paid(story: &Story) -> Option<u32> {
+    story.state.absent_judge.as_ref().map(|absent| absent.paid)
+}
+
 #[test]
 fn a_judge_that_is_paid_and_does_not_answer_needs_a_person_sooner() {
     let mut story = Story::checking();
     for n in 1..=Policy::JUDGE_FAILURES {
-        story = story.after(&[judge_started(n), judge_used(n, 1), judge_unreachable()]);
+        story = story.after(&judge_failed(n, End::Lost, 1)).after(&[judge_unreachable()]);
         if n < Policy::JUDGE_FAILURES {
             checked_again(&mut story, n + 1);
         }
     }
     let words = story.state.phase.reason().expect("a reason");
     assert!(words.ends_with("it used the model 5 times in a row and did not answer: overloaded"), "{words}");
+}
+
+#[test]
+fn every_conversation_that_was_paid_counts_once_also_if_a_later_one_of_the_same_round_was_not() {
+    let turn = End::TimedOut { timeout: Timeout::Turn };
+    let mut story = Story::checking();
+    story = story.after(&judge_failed(1, End::Lost, 1)).after(&judge_failed(2, End::Lost, 0));
+    assert_eq!(paid(&story.clone().after(&[judge_unreachable()])), Some(1));
+    // Its agent reports what it used at the end of a turn alone.
+    story = story.after(&judge_failed(3, turn, 0)).after(&[judge_unreachable()]);
+    assert_eq!(paid(&story), Some(2));
+    checked_again(&mut story, 2);
+    let silent = story.clone().after(&judge_failed(4, End::TimedOut { timeout: Timeout::Idle }, 0));
+    assert_eq!(paid(&silent.after(&[judge_unreachable()])), Some(0), "an outage ends the row");
+    let stopped = story.clone().after(&judge_failed(4, End::Interrupted, 1));
+    assert_eq!(paid(&stopped.after(&[judge_unreachable()])), Some(0), "it did not fail");
+    assert_eq!(paid(&story.after(&judge_failed(4, End::Lost, 1)).after(&[judge_unreachable()])), Some(3));
+}
+
+#[test]
+fn an_outage_of_a_judge_makes_no_guess_of_its_limit_longer() {
+    let mut story = Story::checking();
+    for round in 2..5 {
+        story.receive(judge_unreachable());
+        checked_again(&mut story, round);
+    }
+    for (round, seconds) in (5..).zip([60, 120]) {
+        story.receive(judge_limited(None));
+        assert_eq!(story.state.phase.until(), Some(story.now + Duration::from_secs(seconds)));
+        checked_again(&mut story, round);
+    }
+    story.receive(judge_unreachable());
+    assert_eq!(
+        story.state.phase.until(),
+        Some(story.now + Duration::from_secs(60)),
+        "nor the other way round"
+    );
+}
+
+#[test]
+fn a_guess_about_the_account_of_a_judge_is_a_guess_and_makes_the_next_one_longer() {
+    let mut story = Story::checking();
+    for (round, minutes) in (2..).zip([1, 2, 4]) {
+        // An engine was killed before it could report the limit, and the next one found the account.
+        let until = Some(story.now + Duration::from_secs(60));
+        story.receive(judge_unavailable(NoOpinion::Limited { until, guessed: true }));
+        let until = story.now + Duration::from_secs(minutes * 60);
+        assert_eq!(story.state.phase, Phase::Limited { until, guessed: true });
+        checked_again(&mut story, round);
+    }
+    let until = story.now + Duration::from_secs(3_600);
+    story.receive(judge_unavailable(NoOpinion::Limited { until: Some(until), guessed: true }));
+    assert_eq!(story.state.phase, Phase::Limited { until, guessed: true }, "the later of the two");
+}
+
+#[test]
+fn an_absent_judge_of_an_earlier_version_can_be_read() {
+    let stored =
+        r#"{"account": "judge", "at": "2027-01-15T08:00:00Z", "tries": 3, "paid": 1, "since": null}"#;
+    let read: AbsentJudge = serde_json::from_str(stored).expect("it is read");
+    let expected =
+        AbsentJudge { account: "judge".into(), at: at(0), tries: 3, paid: 1, ..AbsentJudge::default() };
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn the_oldest_judges_leave_the_state_and_what_they_used_stays() {
+    let rounds = u32::try_from(Policy::JUDGES_LISTED).expect("few") + 10;
+    let mut story = Story::checking().after(&[judge_started(1), judge_ended(1)]);
+    story.receive(Event::CheckFinished { result: green("review") });
+    for n in 2..=rounds {
+        story = story.after(&judge_failed(n, End::Lost, 1));
+    }
+    let listed: Vec<u32> = story.state.judges.iter().map(|judge| judge.n).collect();
+    let newest = rounds - u32::try_from(listed.len()).expect("few") + 2;
+    assert_eq!(listed.len(), Policy::JUDGES_LISTED);
+    // The first has accepted.
+    assert_eq!(listed, [1].into_iter().chain(newest..=rounds).collect::<Vec<_>>());
+    let times = u64::from(rounds - 1);
+    assert_eq!(story.state.usage().tokens(), used(times).tokens());
+    assert_eq!(story.state.usage().spent().amount, used(times).spent().amount);
+    let stored = serde_json::to_string(&story.state).expect("it is stored");
+    assert_eq!(serde_json::from_str::<GoalState>(&stored).expect("it is read"), story.state);
+}
+
+#[test]
+fn work_without_the_money_for_its_judge_is_not_opened_again() {
+    let judged = |limit: &str| {
+        let kind = CheckKind::Judge { rubric: "r".into(), agent: None };
+        let review = Check::new("review", kind, Duration::from_secs(60));
+        let mut goal = goal_limited(limit);
+        goal.checks.push(review);
+        Story::working(goal).after(&[usage(1), ended(End::Completed)])
+    };
+    let still_spent = |axis| StepOutcome::Illegal(Illegal::StillSpent { axis });
+    let no_money = || judge_unavailable(NoOpinion::Budget { axis: Axis::Usd });
+    let mut spent = judged("usd=0.01").after(&[no_money()]);
+    assert_eq!(spent.offer(retry(&[])), still_spent(Axis::Usd));
+    let mut tokens = judged("tokens=1").after(&[judge_unavailable(NoOpinion::Budget { axis: Axis::Tokens })]);
+    assert_eq!(tokens.offer(retry(&[])), still_spent(Axis::Tokens));
+    spent.receive(retry(&["usd=+1"]));
+    checked_again(&mut spent, 2);
+
+    // A judge that has accepted needs none.
+    let accepted = [judge_started(1), judge_ended(1), Event::CheckFinished { result: green("review") }];
+    let mut accepted = judged("usd=0.01").after(&accepted).after(&[Event::CancelRequested, Event::Stopped]);
+    accepted.receive(retry(&[]));
+    checked_again(&mut accepted, 2);
 }
 
 #[test]
@@ -277,4 +396,31 @@ fn what_one_judge_accepted_counts_while_another_is_waited_for_and_until_there_is
     let rejected =
         Story::checking().after(&[judge_started(1), judge_ended(1), finished(red("review", "no"))]);
     assert_eq!(accepted(&rejected), None);
+}
+
+#[test]
+fn an_acceptance_that_counts_again_is_not_taken_for_one_of_another_tree() {
+    let finished = || Event::CheckFinished { result: green("review") };
+    let mut story = Story::checking().after(&[judge_started(1), judge_ended(1), finished()]);
+    // Another judge was waited for, a person changed the work, and then changed it back.
+    let mut other = judge_started(2);
+    if let Event::JudgeStarted { tree, .. } = &mut other {
+        "t2".clone_into(tree);
+    }
+    story = story.after(&[other, judge_ended(2), finished()]);
+    let accepted: Vec<bool> = story.state.judges.iter().map(|judge| judge.accepted.is_some()).collect();
+    assert_eq!(accepted, [true, false]);
+}
+
+#[test]
+fn what_a_judge_accepts_while_its_checks_are_stopped_counts_when_the_goal_is_resumed() {
+    for (request, resume) in [(pause(), Event::ResumeRequested), (Event::CancelRequested, retry(&[]))] {
+        let mut story = Story::checking().after(&[judge_started(1), request, judge_ended(1)]);
+        story.receive(Event::CheckFinished { result: green("review") });
+        story.receive(Event::Stopped);
+        assert_eq!(story.state.judges[0].accepted, Some(green("review")));
+        story.receive(resume);
+        checked_again(&mut story, 2);
+        assert_eq!(story.state.judges[0].accepted, Some(green("review")));
+    }
 }
