@@ -12,14 +12,14 @@ use crate::executors::Job;
 
 const WAIT: Duration = Duration::from_secs(1_800);
 
-fn started(n: u32, account: &str) -> Event {
+pub(super) fn started(n: u32, account: &str) -> Event {
     Event::JudgeStarted {
         n,
         check: "review".into(),
         agent: AgentName::new("critic"),
         account: account.to_owned(),
         model: None,
-        directory: format!("2-review-{n}"),
+        directory: format!("judges/2-review-{n}"),
         tree: "t1".into(),
     }
 }

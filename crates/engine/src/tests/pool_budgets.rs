@@ -7,6 +7,7 @@ use towline_core::{
 };
 
 use super::harness::{Work, World};
+use super::judges::started as judge_started;
 use super::rules::{Rules, TestRules};
 use super::values::{ended, goal, verdict};
 use crate::news::StopLevel;
@@ -71,6 +72,29 @@ async fn a_budget_that_is_spent_stops_the_agent_which_continues_when_there_is_mo
         assert_eq!((state.attempts.len(), state.attempts_spent()), (2, 1), "the stop cost no attempt");
         drop(again);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_judge_that_spends_what_goals_share_is_stopped_without_anything_else_happening() {
+    let world = World::new();
+    let rules = TestRules::capped(4);
+    rules.set(|rules| rules.day = Some(MicroUsd(5 * DOLLAR)));
+    let mut server = world.pool(&rules);
+    world.add(goal(1)).await;
+    server.attempt_of(1).await.finish(ended(End::Completed)).await;
+    let mut checks = server.checks().await;
+    checks.report(judge_started(1, "critic")).await;
+    let used = |dollars| Usage { cost: MicroUsd(dollars * DOLLAR), ..Usage::default() };
+    checks.report(Event::JudgeUsed { n: 1, model: None, used: used(4) }).await;
+    world.settle().await;
+    assert!(is_running(&checks));
+    let begun = world.now();
+    checks.report(Event::JudgeUsed { n: 1, model: None, used: used(6) }).await;
+    checks.stopped().await;
+    let took = world.now().duration_since(begun);
+    assert!(took.as_secs() < 2, "{took}: it is seen when it is spent");
+    checks.finish(Event::Stopped).await;
+    world.phase(1, "queued").await;
 }
 
 #[tokio::test(start_paused = true)]
