@@ -71,7 +71,7 @@ pub struct GoalReport {
     pub trust: TrustReport,
     /// All attempts, the first one first.
     pub attempts: Vec<AttemptReport>,
-    /// All conversations with judges, the first one first.
+    /// The latest 50 conversations with judges, the oldest one first.
     #[serde(default)]
     pub judges: Vec<JudgeReport>,
     /// What all attempts and judges have used together.

@@ -62,7 +62,7 @@ pub fn goal_report(record: &GoalRecord, home: &Home, now: Timestamp) -> GoalRepo
         .iter()
         .map(|attempt| AttemptReport::of(attempt, home.attempt(goal.id, attempt.n).display().to_string()));
     let judges = state.judges.iter().map(|judge| {
-        let logs = home.attempt(goal.id, judge.attempt).join("checks").join(&judge.directory);
+        let logs = home.attempt(goal.id, judge.attempt).join(judge.logs());
         JudgeReport::of(judge, logs.display().to_string())
     });
     GoalReport {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use towline_core::NoOpinion;
+use towline_core::{AgentName, NoOpinion};
 use towline_process::ProcessError;
 use towline_workspace::WorkspaceError;
 
@@ -48,7 +48,7 @@ pub enum CheckError {
     },
     /// A judge gave no verdict, for a reason that has nothing to do with the work. All other checks are met.
     #[error("the judge of the check `{check}` gave no verdict")]
-    NoOpinion { check: String, reason: NoOpinion },
+    NoOpinion { check: String, agent: AgentName, reason: NoOpinion },
     /// A candidate whose protected files are not those of the base.
     #[error(
         "the candidate is not what it should be: a protected path differs from the base ({change}); retry the goal, \

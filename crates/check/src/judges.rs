@@ -2,25 +2,25 @@
 //! can only reject.
 //!
 //! Neighbours: the engine starts the agent and reads its answer ([`Judge`]); what it is asked and how its answer is read is in the core.
-//! Only a clear acceptance is one. A judge that fails for reasons that have nothing to do with the work is asked again. If that does
-//! not help, there is no verdict ([`CheckError::NoOpinion`]): the work meets all other checks, and no agent could do anything about it.
+//! Only a clear acceptance is one. A judge that fails for reasons that have nothing to do with the work, and has used nothing, is asked
+//! again. If that does not help, there is no verdict ([`CheckError::NoOpinion`]): the work meets all other checks, and no agent could do anything about it.
 
 use std::fmt;
 use std::future::Future;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use towline_core::{AgentName, Check, CheckKind, CheckResult, NoOpinion, Opinion};
 
 use crate::finding::Finding;
-use crate::run_logs::RunLogs;
 use crate::stop::Stop;
 use crate::verdict::{CheckRun, Progress, log_name};
-use crate::{CheckError, evidence};
+use crate::{CheckError, evidence, run_logs};
 
 /// The pauses before a judge is asked again that could not answer.
 const PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(10)];
+/// The part of its check's timeout that a judge needs to be asked again: a quarter. With less, it would be paid and cut off.
+const REST: u32 = 4;
 
 /// What is reported of a judge whose name is not in the recorded verdict.
 const NEVER_ASKED: &str = "the judge was not asked, because another check had failed; retry the goal";
@@ -51,12 +51,14 @@ pub struct JudgeQuestion<'a> {
     /// The name of the check.
     pub check: &'a str,
     pub rubric: &'a str,
-    /// The agent, if the check names one.
-    pub agent: Option<&'a AgentName>,
-    /// An unused place for its logs.
-    pub run_dir: PathBuf,
-    /// How long it may take.
+    /// The agent that the check names, or else the goal's first.
+    pub agent: &'a AgentName,
+    /// An unused name for the directory of its logs.
+    pub run: String,
+    /// The timeout of the check.
     pub timeout: Duration,
+    /// What is left of it.
+    pub left: Duration,
 }
 
 /// What came of asking.
@@ -68,6 +70,8 @@ pub enum JudgeAnswer {
     /// None, for a reason that may pass in a moment.
     NotNow {
         why: String,
+        /// Whether it has used something. Then it is not asked again at once: whoever counts what that costs decides.
+        paid: bool,
     },
     /// It answered, and its answer is none.
     Unclear {
@@ -105,8 +109,7 @@ impl CheckRun<'_> {
                 }
                 Judges::Asked(judge) => {
                     on_progress(Progress::Started { name: check.name.clone(), process: None });
-                    let logs = RunLogs::new(self.log_dir, log_name(check, number));
-                    match asked(judge, check, &logs, stop).await? {
+                    match self.asked(judge, check, &log_name(check, number), stop).await? {
                         Asked::Now(opinion) => found(opinion).into_result(&check.name, started.elapsed()),
                         Asked::Before(result) => result,
                     }
@@ -120,6 +123,57 @@ impl CheckRun<'_> {
             }
         }
         Ok(results)
+    }
+
+    /// Asks until there is an opinion, as often as it makes sense and there is time.
+    async fn asked<F: Future<Output = ()>>(
+        &self,
+        judge: &dyn Judge,
+        check: &Check,
+        log_name: &str,
+        stop: &mut Stop<F>,
+    ) -> Result<Asked, CheckError> {
+        let bad = |problem| CheckError::BadCheck { check: check.name.clone(), problem };
+        let CheckKind::Judge { rubric, agent } = &check.kind else { return Err(bad("is not a judge")) };
+        let agent = agent.as_ref().or_else(|| self.goal.agents.first());
+        let agent = agent.ok_or_else(|| bad("names no agent, and the goal has none; add `agent`"))?;
+        let none =
+            |reason| Err(CheckError::NoOpinion { check: check.name.clone(), agent: agent.clone(), reason });
+        let (started, timeout) = (Instant::now(), check.timeout);
+        let mut pauses = PAUSES.into_iter();
+        let mut was_unclear = false;
+        loop {
+            stop.must_not_have_come().await?;
+            let (run, left) = (run_logs::unused(log_name), timeout.saturating_sub(started.elapsed()));
+            let question = JudgeQuestion { check: &check.name, rubric, agent, run, timeout, left };
+            let answer = judge.ask(question).await?;
+            let fits = |pause: &Duration| started.elapsed() + *pause + timeout / REST <= timeout;
+            let pause = match answer {
+                JudgeAnswer::Opinion(opinion) => return Ok(Asked::Now(opinion)),
+                JudgeAnswer::Accepted(result) => return Ok(Asked::Before(result)),
+                JudgeAnswer::No(reason) => return none(reason),
+                JudgeAnswer::NotNow { why, paid } => match pauses.next().filter(fits) {
+                    Some(pause) if !paid => pause,
+                    _ => return none(NoOpinion::Unreachable { message: why }),
+                },
+                JudgeAnswer::Unclear { why } if was_unclear => {
+                    return none(NoOpinion::Unusable {
+                        message: format!("{why}; retry the goal, or let another model judge"),
+                    });
+                }
+                JudgeAnswer::Unclear { why } if !fits(&Duration::ZERO) => {
+                    return none(NoOpinion::Unreachable { message: why });
+                }
+                JudgeAnswer::Unclear { .. } => {
+                    was_unclear = true;
+                    Duration::ZERO
+                }
+            };
+            tokio::select! {
+                () = stop.wait() => return Err(CheckError::Stopped),
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
     }
 
     /// That judges were not asked again, if so.
@@ -136,52 +190,6 @@ impl CheckRun<'_> {
 enum Asked {
     Now(Opinion),
     Before(CheckResult),
-}
-
-/// Asks until there is an opinion, as often as it makes sense and there is time.
-async fn asked<F: Future<Output = ()>>(
-    judge: &dyn Judge,
-    check: &Check,
-    logs: &RunLogs,
-    stop: &mut Stop<F>,
-) -> Result<Asked, CheckError> {
-    let CheckKind::Judge { rubric, agent } = &check.kind else {
-        return Err(CheckError::BadCheck { check: check.name.clone(), problem: "is not a judge" });
-    };
-    let none = |reason| Err(CheckError::NoOpinion { check: check.name.clone(), reason });
-    let started = Instant::now();
-    let mut pauses = PAUSES.into_iter();
-    let mut was_unclear = false;
-    loop {
-        stop.must_not_have_come().await?;
-        let timeout = check.timeout.saturating_sub(started.elapsed());
-        let run_dir = logs.fresh();
-        let question = JudgeQuestion { check: &check.name, rubric, agent: agent.as_ref(), run_dir, timeout };
-        let answer = judge.ask(question).await?;
-        let fits = |pause: &Duration| started.elapsed() + *pause < check.timeout;
-        let pause = match answer {
-            JudgeAnswer::Opinion(opinion) => return Ok(Asked::Now(opinion)),
-            JudgeAnswer::Accepted(result) => return Ok(Asked::Before(result)),
-            JudgeAnswer::No(reason) => return none(reason),
-            JudgeAnswer::NotNow { why } => match pauses.next().filter(fits) {
-                Some(pause) => pause,
-                None => return none(NoOpinion::Unreachable { message: why }),
-            },
-            JudgeAnswer::Unclear { why } if was_unclear || !fits(&Duration::ZERO) => {
-                return none(NoOpinion::Unusable {
-                    message: format!("{why}; retry the goal, or let another model judge"),
-                });
-            }
-            JudgeAnswer::Unclear { .. } => {
-                was_unclear = true;
-                Duration::ZERO
-            }
-        };
-        tokio::select! {
-            () = stop.wait() => return Err(CheckError::Stopped),
-            () = tokio::time::sleep(pause) => {}
-        }
-    }
 }
 
 /// What an opinion means for the work.

@@ -20,8 +20,13 @@ impl RunLogs {
 
     /// A directory that nobody has used.
     pub(crate) fn fresh(&self) -> PathBuf {
-        self.below.join(format!("{}-{}", self.name, Uuid::new_v4().simple()))
+        self.below.join(unused(&self.name))
     }
+}
+
+/// A name that nobody has used, and that begins with this one.
+pub(crate) fn unused(name: &str) -> String {
+    format!("{name}-{}", Uuid::new_v4().simple())
 }
 
 /// What the name of a run's directory begins with.

@@ -6,7 +6,6 @@ mod common;
 
 use std::collections::VecDeque;
 use std::future::pending;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,11 +13,11 @@ use common::{Bench, PATIENCE, check, result};
 use towline_check::{Asking, CheckError, Judge, JudgeAnswer, JudgeQuestion, Progress};
 use towline_core::{AgentName, Axis, Check, CheckKind, CheckResult, NoOpinion, Opinion, Verdict};
 
-/// Gives these answers, one after the other, and remembers where it was to write.
+/// Gives these answers, one after the other, and remembers the names of its logs.
 #[derive(Clone, Default)]
 struct Answers {
     answers: Arc<Mutex<VecDeque<JudgeAnswer>>>,
-    asked: Arc<Mutex<Vec<(String, PathBuf)>>>,
+    asked: Arc<Mutex<Vec<(String, String)>>>,
 }
 
 impl Answers {
@@ -34,7 +33,7 @@ impl Answers {
 impl Judge for Answers {
     fn ask<'a>(&'a self, question: JudgeQuestion<'a>) -> Asking<'a> {
         Box::pin(async move {
-            self.asked.lock().unwrap().push((question.rubric.to_owned(), question.run_dir));
+            self.asked.lock().unwrap().push((question.rubric.to_owned(), question.run));
             Ok(self.answers.lock().unwrap().pop_front().unwrap())
         })
     }
@@ -56,7 +55,7 @@ fn rejects(reasons: &[&str]) -> JudgeAnswer {
 }
 
 fn not_now() -> JudgeAnswer {
-    JudgeAnswer::NotNow { why: "the model is overloaded".into() }
+    JudgeAnswer::NotNow { why: "the model is overloaded".into(), paid: false }
 }
 
 /// The judge comes first in the list, and is asked last.
@@ -92,9 +91,8 @@ async fn a_judge_is_asked_last_and_its_acceptance_makes_nothing_green_that_is_re
         })
         .collect();
     assert_eq!(names, ["tests", "review"]);
-    let (_, run_dir) = answers.asked.lock().unwrap().remove(0);
-    assert_eq!(run_dir.parent().unwrap(), bench.log_dir());
-    assert!(run_dir.file_name().unwrap().to_str().unwrap().starts_with("1-review-"), "{run_dir:?}");
+    let (_, run) = answers.asked.lock().unwrap().remove(0);
+    assert!(run.starts_with("1-review-"), "{run}");
 }
 
 #[tokio::test]
@@ -124,7 +122,10 @@ async fn a_rejection_is_red_with_the_judges_own_words_bounded_and_without_what_s
 /// Why there is no verdict.
 async fn reason(bench: &Bench) -> NoOpinion {
     match bench.run(pending(), |_| ()).await {
-        Err(CheckError::NoOpinion { check, reason }) if check == "review" => reason,
+        Err(CheckError::NoOpinion { check, agent, reason }) => {
+            assert_eq!((check.as_str(), agent), ("review", AgentName::new("critic")));
+            reason
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -139,6 +140,10 @@ async fn an_answer_that_is_no_opinion_is_asked_for_once_more_and_is_never_a_verd
     let message = "its last message is empty; retry the goal, or let another model judge".to_owned();
     assert_eq!(reason(&bench("true", &answers)).await, NoOpinion::Unusable { message });
     assert_eq!(answers.asked().len(), 2);
+    // One that has no time left is asked when the work is checked again.
+    let mut late = bench("true", &Answers::of([unclear()]));
+    late.goal.checks[0].timeout = Duration::from_nanos(1);
+    assert_eq!(reason(&late).await, NoOpinion::Unreachable { message: "its last message is empty".into() });
     let corrected = Answers::of([unclear(), rejects(&["no"])]);
     let verdict = bench("true", &corrected).verdict().await;
     assert_eq!(of(&verdict, "review").evidence, "- no\n");
@@ -175,13 +180,40 @@ async fn a_judge_that_cannot_answer_now_is_asked_again_with_other_logs() {
 }
 
 #[tokio::test]
-async fn a_judge_whose_time_is_up_is_not_asked_again() {
-    let answers = Answers::of([not_now()]);
-    let mut bench = bench("true", &answers);
-    bench.goal.checks[0].timeout = Duration::from_secs(1);
-    let message = "the model is overloaded".to_owned();
-    assert_eq!(reason(&bench).await, NoOpinion::Unreachable { message });
+async fn a_judge_that_has_used_something_without_an_answer_is_not_asked_again_at_once() {
+    let paid = JudgeAnswer::NotNow { why: "no answer within 30m".into(), paid: true };
+    let answers = Answers::of([paid]);
+    let message = "no answer within 30m".to_owned();
+    assert_eq!(reason(&bench("true", &answers)).await, NoOpinion::Unreachable { message });
     assert_eq!(answers.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_judge_is_not_asked_again_when_less_than_a_quarter_of_its_time_would_be_left() {
+    // The pause before the second question takes two seconds.
+    for (seconds, asked) in [(1, 1), (2, 1), (60, 2)] {
+        let answers = Answers::of([not_now(), accepts(&[])]);
+        let mut bench = bench("true", &answers);
+        bench.goal.checks[0].timeout = Duration::from_secs(seconds);
+        match bench.run(pending(), |_| ()).await {
+            Err(CheckError::NoOpinion { reason: NoOpinion::Unreachable { message }, .. }) => {
+                assert_eq!(message, "the model is overloaded");
+            }
+            reached => assert!(reached.unwrap().met()),
+        }
+        assert_eq!(answers.asked().len(), asked, "{seconds}");
+    }
+}
+
+#[tokio::test]
+async fn the_goals_first_agent_judges_where_the_check_names_none() {
+    let mut bench = bench("true", &Answers::of([JudgeAnswer::No(NoOpinion::Budget { axis: Axis::Usd })]));
+    bench.goal.checks[0].kind = CheckKind::Judge { rubric: "r".into(), agent: None };
+    bench.goal.agents = vec![AgentName::new("critic"), AgentName::new("other")];
+    assert_eq!(reason(&bench).await, NoOpinion::Budget { axis: Axis::Usd });
+    bench.goal.agents.clear();
+    let refused = bench.run(pending(), |_| ()).await.unwrap_err().to_string();
+    assert!(refused.contains("names no agent"), "{refused}");
 }
 
 #[tokio::test]

@@ -177,9 +177,41 @@ step = [
     assert_eq!(report["judges"][0]["end"], "over_budget");
     std::fs::write(desk.home.path().join("go"), "").expect("written");
     let goal = report["id"].as_str().expect("an id");
+    let checked = of_kind(&desk, goal, "check_started").len();
+    let refused = desk.towline(["retry", goal, "--json"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("usd"), "{refused:?}");
+    assert_eq!(of_kind(&desk, goal, "check_started").len(), checked, "no check runs for nothing");
     let ran = desk.towline(["retry", goal, "--budget", "usd=2", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(of_attempts(&desk.show(goal), "end"), ["completed"]);
+    wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
+}
+
+#[test]
+fn a_judge_that_a_pause_ends_was_interrupted_and_judges_the_same_work_after_it() {
+    let critic = r#"
+[[turn]]
+step = [
+    { usage = { input = 50, output = 5, cost_usd = 0.002 } },
+    { run = "until [ -e $HOME/go ]; do sleep 0.05; done" },
+    { say = '{"towline": "judge", "accept": true}' },
+]
+"#;
+    let desk = desk(WORKER, critic);
+    let towline = desk.start(["run", "Fix it", "--json"]);
+    let goal = desk.only_goal();
+    wait_for(LIMIT, "the judge", || !of_kind(&desk, &goal, "judge_used").is_empty());
+    let paused = desk.towline(["pause", &goal, "--json"]);
+    assert_eq!(paused.code, Some(0), "{paused:?}");
+    finish(towline);
+    std::fs::write(desk.home.path().join("go"), "").expect("written");
+    let ran = desk.towline(["resume", &goal, "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = desk.show(&goal);
+    let ends: Vec<&Value> =
+        report["judges"].as_array().expect("judges").iter().map(|judge| &judge["end"]).collect();
+    assert_eq!(ends, ["interrupted", "completed"]);
     wait_until_process_tree_gone(&desk.home.marker(), LIMIT);
 }
 
@@ -267,6 +299,10 @@ fn a_limited_judge_is_waited_for_and_the_work_is_judged_again_in_the_same_attemp
     let judges = report["judges"].as_array().expect("judges");
     let ends: Vec<&Value> = judges.iter().map(|judge| &judge["end"]).collect();
     assert_eq!(ends, ["rate_limited", "completed"]);
+    for judge in judges {
+        let logs = PathBuf::from(judge["dir"].as_str().expect("a directory"));
+        assert!(logs.join("stdout.log").exists(), "{judge}: the logs of each judge stay");
+    }
     let again: jiff::Timestamp = judges[1]["started_at"].as_str().expect("a time").parse().expect("a time");
     assert!(again >= reset, "{report}");
     assert_eq!(of_kind(&desk, &goal, "judge_unavailable").len(), 1);

@@ -4,10 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{mpsc, watch};
 use towline_check::{CheckError, CheckRun, Interrupted, Judges, Progress};
-use towline_core::{
-    AgentName, AttemptNo, BaselineCheck, Check, Event, Goal, NoOpinion, Reuse, Seq, Verdict, Work,
-    WorkspaceBinding,
-};
+use towline_core::{AttemptNo, BaselineCheck, Event, Goal, Reuse, Seq, Verdict, Work, WorkspaceBinding};
 use towline_process::Priority;
 use towline_workspace::{AS_IT_IS_NOW, Candidate, Protect, Repository};
 
@@ -105,20 +102,14 @@ pub(crate) async fn run(shared: Arc<Shared>, job: ChecksJob, sender: EventSender
     let event = match judged {
         Ok(verdict) => Event::VerdictReached { verdict },
         Err(CheckError::Stopped) => Event::Stopped,
-        Err(CheckError::NoOpinion { check, reason }) => no_opinion(&goal, check, reason),
+        Err(CheckError::NoOpinion { check, agent, reason }) => {
+            let account = goal.account_of(&agent).to_owned();
+            Event::JudgeUnavailable { check, agent, account, reason }
+        }
         Err(error) => Event::ChecksFailed { error: error.to_string() },
     };
     // A driver that is gone needs no report.
     let _ = sender.send_own(event).await;
-}
-
-/// The report that the judge of this check gave no verdict.
-fn no_opinion(goal: &Goal, check: String, reason: NoOpinion) -> Event {
-    let found = goal.checks.iter().find(|candidate| candidate.name == check);
-    let agent = found.and_then(Check::judge).or_else(|| goal.agents.first());
-    let agent = agent.cloned().unwrap_or_else(|| AgentName::new(""));
-    let account = goal.account_of(&agent).to_owned();
-    Event::JudgeUnavailable { check, agent, account, reason }
 }
 
 /// Reaches the verdict and reports how the checks go. An engine that was killed may have left a part of the same verdict.

@@ -17,7 +17,7 @@ use towline_agent::{AgentSettings, UnknownPrice, agent};
 use towline_check::{Asking, CheckError, Judge, JudgeAnswer, JudgeQuestion};
 use towline_core::{
     AbsentJudge, AgentName, AttemptId, AttemptNo, Axis, CheckResult, End, Event, Exhibit, Goal, GoalState,
-    Launch, MicroUsd, NoOpinion, Opinion, SessionPlan, Tokens, Usage, show_duration,
+    Judging, Launch, MicroUsd, NoOpinion, Opinion, SessionPlan, Tokens, Usage, show_duration,
 };
 use towline_workspace::{Candidate, Repository};
 
@@ -34,6 +34,8 @@ use crate::resolver::Resolved;
 /// The folder of the candidate, below the directory that the judge works in. Agents read their instructions and settings from the
 /// directory they are started in, and the agent that did the work has written those of the candidate.
 const FOLDER: &str = "candidate";
+/// The folder of the logs, below that of the attempt. Those of checks are removed when the work is checked again.
+const LOGS: &str = "judges";
 /// How many batches of a judge's events may wait.
 const NEWS_WAITING: usize = 4;
 /// How much of a list of changed files is part of a prompt.
@@ -161,9 +163,8 @@ impl AgentJudge<'_> {
         Ok(answer(heard, &question, &name, &sign_in))
     }
 
-    /// The agent that judges: the one that the check names, or the goal's first.
-    fn choose(&self, named: Option<&AgentName>) -> Result<Chosen, String> {
-        let name = named.or_else(|| self.goal.agents.first()).ok_or("the goal has no agent")?;
+    /// The agent that judges, as it is to be started.
+    fn choose(&self, name: &AgentName) -> Result<Chosen, String> {
         let settings = self.resolved.agents.get(name).ok_or_else(|| {
             format!("agent `{name}` is not in the configuration; add `[agents.{name}]`, and retry the goal")
         })?;
@@ -226,7 +227,8 @@ impl AgentJudge<'_> {
         question: &JudgeQuestion<'_>,
     ) -> Result<Heard, DriverGone> {
         let id = AttemptId::of_judge(self.goal.id, n);
-        let directory = question.run_dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let directory = format!("{LOGS}/{}", question.run);
+        let run_dir = self.shared.home.attempt(self.goal.id, self.attempt).join(&directory);
         let started = Event::JudgeStarted {
             n,
             check: question.check.to_owned(),
@@ -248,8 +250,7 @@ impl AgentJudge<'_> {
             prompt,
             permitted: Vec::new(),
         };
-        let (run_dir, directory) = (question.run_dir.clone(), place.to_owned());
-        let seat = JudgeSeat { run_dir, directory, settings: chosen.settings };
+        let seat = JudgeSeat { run_dir, directory: place.to_owned(), settings: chosen.settings };
         let (batches, incoming) = mpsc::channel(NEWS_WAITING);
         let sender = EventSender::new(batches, self.sender.stamp().generation, Some(self.attempt));
         let (stop, stopped) = watch::channel(StopLevel::Run);
@@ -257,7 +258,7 @@ impl AgentJudge<'_> {
         let (_nobody, deliveries) = mpsc::unbounded_channel();
         let control = ExecutorControl { stop: stopped, lease_ends: self.lease_ends.clone(), deliveries };
         let run = attempt::run(Arc::clone(self.shared), self.job(launch, seat), sender, control);
-        let hearing = Hearing::new(self, n, stop, question.timeout);
+        let hearing = Hearing::new(self, n, stop, question.left);
         let ((), heard) = tokio::join!(run, hearing.listen(incoming));
         let heard = heard?;
         let ended = Event::JudgeEnded { n, end: heard.end.clone() };
@@ -294,6 +295,7 @@ fn lost(DriverGone: DriverGone) -> CheckError {
 
 /// What a conversation means that is over. Only a whole answer of an agent that has finished is an opinion.
 fn answer(heard: Heard, question: &JudgeQuestion<'_>, name: &AgentName, sign_in: &str) -> JudgeAnswer {
+    let paid = !heard.used.is_empty() || Judging::used_at_end(&heard.end);
     let Heard { end, cut, text, .. } = heard;
     let unusable = |message: String| JudgeAnswer::No(NoOpinion::Unusable { message });
     match (&end, cut) {
@@ -313,7 +315,7 @@ fn answer(heard: Heard, question: &JudgeQuestion<'_>, name: &AgentName, sign_in:
             unusable(format!("the credentials of agent `{name}` were refused; {sign_in}, and retry the goal"))
         }
         (End::TimedOut { .. }, Some(Cut::TimeIsUp)) => {
-            JudgeAnswer::NotNow { why: format!("no answer within {}", show_duration(question.timeout)) }
+            JudgeAnswer::NotNow { why: format!("no answer within {}", show_duration(question.timeout)), paid }
         }
         (
             End::ServerError { .. }
@@ -322,7 +324,7 @@ fn answer(heard: Heard, question: &JudgeQuestion<'_>, name: &AgentName, sign_in:
             | End::Interrupted
             | End::TimedOut { .. },
             _,
-        ) => JudgeAnswer::NotNow { why: in_words(name, &end) },
+        ) => JudgeAnswer::NotNow { why: in_words(name, &end), paid },
         _ => unusable(format!("{}; retry the goal, or let another agent judge", in_words(name, &end))),
     }
 }
@@ -346,8 +348,8 @@ fn last_words(text: &str) -> String {
 }
 
 /// Where a judge that an engine has started has its logs.
-pub(crate) fn logs_of(shared: &Shared, goal: &Goal, judging: &towline_core::Judging) -> PathBuf {
-    shared.home.attempt(goal.id, judging.attempt).join("checks").join(&judging.directory)
+pub(crate) fn logs_of(shared: &Shared, goal: &Goal, judging: &Judging) -> PathBuf {
+    shared.home.attempt(goal.id, judging.attempt).join(judging.logs())
 }
 
 #[cfg(test)]
@@ -362,15 +364,30 @@ mod tests {
     const ACCEPTS: &str = r#"{"towline": "judge", "accept": true}"#;
 
     fn answer_to(cut: Option<Cut>, end: End, text: &str) -> JudgeAnswer {
-        let heard = Heard { end, cut, text: text.to_owned(), used: Usage::default() };
-        let question = JudgeQuestion {
-            check: "review",
-            rubric: "r",
-            agent: None,
-            run_dir: PathBuf::new(),
-            timeout: Duration::from_secs(60),
-        };
-        answer(heard, &question, &AgentName::new("critic"), "run `critic login`")
+        answer_with(Usage::default(), cut, end, text)
+    }
+
+    fn answer_with(used: Usage, cut: Option<Cut>, end: End, text: &str) -> JudgeAnswer {
+        let heard = Heard { end, cut, text: text.to_owned(), used };
+        let critic = AgentName::new("critic");
+        let (timeout, left) = (Duration::from_secs(60), Duration::from_secs(20));
+        let run = "1-review".to_owned();
+        let question = JudgeQuestion { check: "review", rubric: "r", agent: &critic, run, timeout, left };
+        answer(heard, &question, &critic, "run `critic login`")
+    }
+
+    #[test]
+    fn a_judge_that_used_something_without_an_answer_is_paid_also_if_it_could_not_report_it() {
+        let not_now = |paid| move |why: &str| JudgeAnswer::NotNow { why: why.to_owned(), paid };
+        let timed_out = |timeout| End::TimedOut { timeout };
+        let late = Some(Cut::TimeIsUp);
+        let no_answer = "no answer within 1m 00s";
+        assert_eq!(answer_to(late, timed_out(Timeout::Turn), ""), not_now(true)(no_answer));
+        assert_eq!(answer_to(late, timed_out(Timeout::Startup), ""), not_now(false)(no_answer));
+        let used = Usage { input: Tokens(1), ..Usage::default() };
+        let lost = "agent `critic` ended as lost";
+        assert_eq!(answer_to(None, End::Lost, ""), not_now(false)(lost));
+        assert_eq!(answer_with(used, None, End::Lost, ""), not_now(true)(lost));
     }
 
     #[test]
@@ -430,14 +447,14 @@ mod tests {
             output: None,
             tests: None,
         };
-        state.judges.push(towline_core::Judging {
+        state.judges.push(Judging {
             n: 1,
             attempt: AttemptNo::FIRST,
             check: "review".into(),
             agent: AgentName::new("critic"),
             account: "critic".into(),
             model: None,
-            directory: "1-review-1".into(),
+            directory: "judges/1-review-1".into(),
             started_at: crate::tests::values::beginning(),
             ended_at: None,
             end: Some(End::Completed),

@@ -40,6 +40,8 @@ pub(super) enum Cut {
 /// What the events of an agent add up to.
 #[derive(Debug, Default)]
 struct Tally {
+    /// Whether a conversation came up.
+    in_session: bool,
     model: Option<String>,
     used: Usage,
     text: String,
@@ -54,7 +56,10 @@ struct Tally {
 impl Tally {
     fn follow(&mut self, event: &AgentEvent) {
         match event {
-            AgentEvent::SessionStarted(session) => self.model = session.model.clone().or(self.model.take()),
+            AgentEvent::SessionStarted(session) => {
+                self.in_session = true;
+                self.model = session.model.clone().or(self.model.take());
+            }
             AgentEvent::Usage { used, .. } => {
                 self.used.record(*used);
                 if !used.is_empty() {
@@ -86,6 +91,10 @@ impl Tally {
             (_, End::RateLimited { until }) => End::RateLimited { until: until.or(self.limit_until) },
             (Some(Cut::TimeIsUp | Cut::Silent(_)), _) if self.waits_for_quota => {
                 End::RateLimited { until: self.limit_until }
+            }
+            // Without a conversation, nothing was used.
+            (Some(Cut::TimeIsUp | Cut::Silent(Timeout::Turn)), _) if !self.in_session => {
+                End::TimedOut { timeout: Timeout::Startup }
             }
             (Some(Cut::TimeIsUp), _) => End::TimedOut { timeout: Timeout::Turn },
             (Some(Cut::Silent(timeout)), _) => End::TimedOut { timeout },
@@ -173,7 +182,11 @@ impl<'a> Hearing<'a> {
             }
         }
         // Whoever stops reporting without an end was left alone by the driver.
-        let end = self.tally.name_end(self.cut, self.end.ok_or(DriverGone)?);
+        let end = match self.tally.name_end(self.cut, self.end.ok_or(DriverGone)?) {
+            // It did not fail: its goal was stopped.
+            End::Crashed { .. } if *stop.borrow() > StopLevel::Run => End::Interrupted,
+            end => end,
+        };
         Ok(Heard { end, cut: self.cut, text: self.tally.text, used: self.tally.used })
     }
 
@@ -236,7 +249,7 @@ impl<'a> Hearing<'a> {
 
 #[cfg(test)]
 mod tests {
-    use towline_core::Limit;
+    use towline_core::{Limit, SessionId, SessionStarted};
 
     use super::*;
 
@@ -253,6 +266,14 @@ mod tests {
             delay_ms: 1,
             error: String::new(),
         };
+        let session = || {
+            AgentEvent::SessionStarted(SessionStarted {
+                native_id: SessionId::new("s"),
+                resumed: false,
+                model: None,
+                agent_version: None,
+            })
+        };
         let crashed = || End::Crashed { message: "exit code 1".into() };
         let limited = |until| End::RateLimited { until };
         let (silent, late) = (Some(Cut::Silent(Timeout::Idle)), Some(Cut::TimeIsUp));
@@ -263,10 +284,17 @@ mod tests {
             (vec![], None, limited(None), limited(None)),
             (vec![limit(Some(reset)), limit(None)], None, limited(None), limited(Some(reset))),
             (vec![], silent, crashed(), End::TimedOut { timeout: Timeout::Idle }),
-            (vec![], late, crashed(), End::TimedOut { timeout: Timeout::Turn }),
+            (vec![session()], silent, crashed(), End::TimedOut { timeout: Timeout::Idle }),
+            (vec![session()], late, crashed(), End::TimedOut { timeout: Timeout::Turn }),
+            (vec![], late, crashed(), End::TimedOut { timeout: Timeout::Startup }),
             (vec![retrying(429)], silent, crashed(), limited(None)),
             (vec![retrying(429)], late, crashed(), limited(None)),
-            (vec![retrying(429), retrying(500)], late, crashed(), End::TimedOut { timeout: Timeout::Turn }),
+            (
+                vec![session(), retrying(429), retrying(500)],
+                late,
+                crashed(),
+                End::TimedOut { timeout: Timeout::Turn },
+            ),
             (vec![], Some(Cut::Spent(Axis::Usd)), crashed(), End::OverBudget),
             (vec![], None, crashed(), crashed()),
         ] {
