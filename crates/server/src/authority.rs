@@ -19,6 +19,8 @@ const MOST_FAILURES: u32 = 20;
 const WHILE: Duration = Duration::from_secs(10);
 /// The route that takes the code of a link instead of a token.
 pub(crate) const SIGN_IN: &str = "/sign-in";
+/// The route of an agent's tools.
+const TOOLS: &str = "/mcp";
 /// The longest token that is looked at.
 const LONGEST_TOKEN: usize = 256;
 
@@ -62,8 +64,10 @@ pub(crate) async fn admit(
     let Some(goal) = goal_of_token(app, token).await? else {
         return Err(refuse_guess(app, "the token is not valid, or its attempt or session is over"));
     };
-    if !is_for_agents(method, path, goal) {
-        let what = "the token of an attempt reaches its own goal only";
+    // Logs and verdicts have what hidden checks are and print, so agents have their tools alone. Some clients of MCP ask for a
+    // stream first. There is none: the router replies that the method is not allowed.
+    if path != TOOLS {
+        let what = "the token of an attempt calls its tools at `/mcp`, and nothing else";
         return Err(Problem::new(StatusCode::FORBIDDEN, what));
     }
     Ok(Authority::Agent { goal, token: token.to_owned() })
@@ -75,16 +79,6 @@ pub(crate) fn refuse_guess(app: &App, what: &str) -> Problem {
         ..=MOST_FAILURES => Problem::new(StatusCode::UNAUTHORIZED, what),
         _ => Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens"),
     }
-}
-
-/// What the agent of a goal may do.
-fn is_for_agents(method: &Method, path: &str, goal: GoalId) -> bool {
-    // Some clients of MCP ask for a stream first. There is none: the router replies that the method is not allowed.
-    if path == "/mcp" {
-        return true;
-    }
-    let own = format!("/goals/{goal}");
-    *method == Method::GET && (path == own || path.strip_prefix(&own) == Some("/events"))
 }
 
 /// Refuses requests for another server, as a page in a browser makes them after its name was bound to our address, and those of
@@ -146,7 +140,7 @@ pub(crate) fn session(app: &App, headers: &HeaderMap) -> Option<String> {
 }
 
 /// The goal whose living attempt has this token.
-pub(crate) async fn goal_of_token(app: &App, token: &str) -> Result<Option<GoalId>, Problem> {
+async fn goal_of_token(app: &App, token: &str) -> Result<Option<GoalId>, Problem> {
     let listing = Listing { phases: vec!["running", "blocked"], ..Listing::all() };
     let listed = towline_store::list_all(app.store(), listing).await?;
     let living = |goal: GoalSummary| Some((goal.id, AttemptId::of(goal.id, goal.phase.living_attempt()?)));

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::Response;
 use towline_api::EventPage;
 use towline_core::{PoolSeq, Seq};
 
 use crate::app::App;
-use crate::authority::{self, Authority};
+use crate::authority;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::reply::{self, Handled};
@@ -17,7 +17,6 @@ use crate::sse;
 
 pub(crate) async fn of_goal(
     State(app): State<Arc<App>>,
-    Extension(authority): Extension<Authority>,
     Path(id): Path<String>,
     uri: Uri,
     headers: HeaderMap,
@@ -30,7 +29,7 @@ pub(crate) async fn of_goal(
     let last = app.store().load(goal).await?.last_seq;
     if wants_stream(&headers) {
         let session = authority::session(&app, &headers);
-        return sse::follow_goal(app, &authority, session, goal, (after, last)).await;
+        return sse::follow_goal(app, session, goal, (after, last)).await;
     }
     let events = app.store().events(goal, after, limit).await?;
     let cursor = events.last().map(|last| last.seq.to_string());
@@ -42,14 +41,13 @@ pub(crate) async fn of_goal(
 /// Everything that happens from now on, or after the place that the client has seen last.
 pub(crate) async fn of_pool(
     State(app): State<Arc<App>>,
-    Extension(authority): Extension<Authority>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let query = Query::of(&uri, &["cursor"])?;
     let after = last_id(&headers)?.or(query.place()?).map(PoolSeq);
     let session = authority::session(&app, &headers);
-    sse::follow_pool(app, &authority, session, after).await
+    sse::follow_pool(app, session, after).await
 }
 
 /// The last event that a client has seen, when it comes back.

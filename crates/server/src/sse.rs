@@ -14,12 +14,11 @@ use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use towline_api::KnownSecrets;
-use towline_core::{Envelope, Event as Happened, GoalId, PoolSeq, Seq};
+use towline_core::{Envelope, GoalId, PoolSeq, Seq};
 use towline_engine::{Live, LiveMessage, PoolEvents, is_signed_in};
 use towline_store::StoreError;
 
 use crate::app::App;
-use crate::authority::{self, Authority};
 use crate::problem::Problem;
 use crate::reply::Handled;
 
@@ -28,33 +27,26 @@ const ALIVE: Duration = Duration::from_secs(15);
 /// How many events are read at once.
 const PAGE: usize = 200;
 
-/// How many streams clients of the operator have open at the same time, and how many all agents.
-const MOST_OF_OPERATOR: usize = 240;
-const MOST_OF_AGENTS: usize = 48;
+/// How many streams are open at the same time.
+const MOST: usize = 240;
 
 /// Places for streams.
-pub(crate) struct Streams {
-    operator: Arc<Semaphore>,
-    agents: Arc<Semaphore>,
-}
+pub(crate) struct Streams(Arc<Semaphore>);
 
 impl Default for Streams {
     fn default() -> Self {
-        let places = |count| Arc::new(Semaphore::new(count));
-        Self { operator: places(MOST_OF_OPERATOR), agents: places(MOST_OF_AGENTS) }
+        Self(Arc::new(Semaphore::new(MOST)))
     }
 }
 
 impl Streams {
     /// How many are open.
     pub(crate) fn open(&self) -> usize {
-        let free = self.operator.available_permits() + self.agents.available_permits();
-        (MOST_OF_OPERATOR + MOST_OF_AGENTS).saturating_sub(free)
+        MOST.saturating_sub(self.0.available_permits())
     }
 
-    fn take(&self, authority: &Authority) -> Result<OwnedSemaphorePermit, Problem> {
-        let places = if matches!(authority, Authority::Operator) { &self.operator } else { &self.agents };
-        Arc::clone(places).try_acquire_owned().map_err(|_| {
+    fn take(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        Arc::clone(&self.0).try_acquire_owned().map_err(|_| {
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many clients follow events at the same time")
         })
     }
@@ -71,8 +63,6 @@ struct Following {
     secrets: KnownSecrets,
     /// The session of the page that follows it; none for a token.
     session: Option<String>,
-    /// The token of the attempt that follows it.
-    token: Option<String>,
     /// Given back when the client goes away.
     _permit: OwnedSemaphorePermit,
 }
@@ -105,50 +95,40 @@ enum Next {
 /// Follows the log of a goal after this place, or again from its beginning where it has not come so far.
 pub(crate) async fn follow_goal(
     app: Arc<App>,
-    authority: &Authority,
     session: Option<String>,
     goal: GoalId,
     (after, last): (Seq, Seq),
 ) -> Handled {
-    let permit = app.streams.take(authority)?;
+    let permit = app.streams.take()?;
     let tail = app.engine.pool_events(app.store().last_place().await?);
     let live = app.engine.live(goal);
     let restart = (after > last).then_some(0);
     let after = if restart.is_some() { Seq(0) } else { after };
     let page = VecDeque::new();
     let source = GoalSource { goal, cursor: after, page, is_behind: true, tail, live };
-    let token = match authority {
-        Authority::Agent { token, .. } => Some(token.clone()),
-        _ => None,
-    };
-    Ok(start(app, Source::Goal(Box::new(source)), restart, (session, token), permit))
+    Ok(start(app, Source::Goal(Box::new(source)), restart, session, permit))
 }
 
 /// Follows the logs of all goals after this place, or from now on where there is none or they have not come so far.
-pub(crate) async fn follow_pool(
-    app: Arc<App>,
-    authority: &Authority,
-    session: Option<String>,
-    after: Option<PoolSeq>,
-) -> Handled {
+pub(crate) async fn follow_pool(app: Arc<App>, session: Option<String>, after: Option<PoolSeq>) -> Handled {
     let last = app.store().last_place().await?;
     let restart = after.filter(|after| *after > last).map(|_| last.0);
     let after = after.filter(|_| restart.is_none()).unwrap_or(last);
-    let permit = app.streams.take(authority)?;
+    let permit = app.streams.take()?;
     let events = app.engine.pool_events(after);
     let source = Source::Pool(events, app.engine.removals());
-    Ok(start(app, source, restart, (session, None), permit))
+    Ok(start(app, source, restart, session, permit))
 }
 
 fn start(
     app: Arc<App>,
     source: Source,
     restart: Option<u64>,
-    (session, token): (Option<String>, Option<String>),
+    session: Option<String>,
     permit: OwnedSemaphorePermit,
 ) -> Response {
     let secrets = app.context().secrets;
-    let following = Following { app, source, restart, secrets, session, token, _permit: permit };
+    let following = Following { app, source, restart, secrets, session, _permit: permit };
     let events = stream::unfold(following, |mut following| async move {
         let event = following.next().await?;
         Some((Ok::<Event, Infallible>(event), following))
@@ -157,8 +137,8 @@ fn start(
 }
 
 impl Following {
-    /// The next event; none when the server is about to end, the store fails, or the session or the attempt is over. The client comes
-    /// back and resumes if it may.
+    /// The next event; none when the server is about to end, the store fails, or the session is over. The client comes back and
+    /// resumes if it may.
     async fn next(&mut self) -> Option<Event> {
         if let Some(place) = self.restart.take() {
             return Some(Event::default().id(place.to_string()).event("restart").data("{}"));
@@ -182,14 +162,6 @@ impl Following {
         };
         let is_over = |session: &String| !is_signed_in(&self.app.state.home, session, self.app.now());
         if self.session.as_ref().is_some_and(is_over) {
-            return None;
-        }
-        // All that comes after the end of the attempt is recorded after it.
-        let ends =
-            matches!(&next, Next::Logged(_, event) if matches!(event.event, Happened::AttemptEnded { .. }));
-        if let Some(token) = self.token.as_ref().filter(|_| ends)
-            && !matches!(authority::goal_of_token(&app, token).await, Ok(Some(_)))
-        {
             return None;
         }
         let event = match next {

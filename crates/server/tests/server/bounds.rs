@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use towline_core::GoalId;
 
 use crate::client::PATIENCE;
 use crate::server::Server;
@@ -61,19 +60,20 @@ async fn clients_that_prove_nothing_keep_nobody_out() {
 #[tokio::test]
 async fn an_agent_that_holds_all_connections_it_can_get_leaves_room_for_others() {
     let server = Server::start().await;
-    let (goal, token) = server.goal_at_work().await;
-    let (other, others_token) = server.goal_at_work().await;
-    let follow = |goal: GoalId, token: &str| {
-        let ask = server.client.ask("GET", &format!("/goals/{goal}/events")).token(token);
-        ask.header("accept", "text/event-stream")
+    let (_goal, token) = server.goal_at_work().await;
+    let (_other, others_token) = server.goal_at_work().await;
+    let ping = |token: &str| {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+        server.client.ask("POST", "/mcp").token(token).json(&message)
     };
-    let mut streams = Vec::new();
+    let mut held = Vec::new();
     for _ in 0..16 {
-        streams.push(follow(goal.id, &token).follow().await);
+        held.push(ping(&token).hold().await);
     }
-    follow(goal.id, &token).send().await.refused(503);
-    server.client.ask("GET", &format!("/goals/{}", goal.id)).token(&token).send().await.refused(503);
-    let _other = follow(other.id, &others_token).follow().await;
+    assert!(held.iter().all(|(status, _)| *status == 200));
+    ping(&token).send().await.refused(503);
+    assert_eq!(ping(&others_token).send().await.status, 200);
+    let mut streams = Vec::new();
     for _ in 0..240 {
         streams.push(server.get("/events").follow().await);
     }

@@ -94,7 +94,10 @@ impl Ask {
         for (name, value) in &self.headers {
             text.push_str(&format!("{name}: {value}\r\n"));
         }
-        text.push_str("connection: close\r\n\r\n");
+        if !self.headers.contains_key("connection") {
+            text.push_str("connection: close\r\n");
+        }
+        text.push_str("\r\n");
         [text.as_bytes(), &self.body].concat()
     }
 
@@ -114,6 +117,12 @@ impl Ask {
             headers.insert(name.to_owned(), value.to_owned());
         }
         (status, headers, reading)
+    }
+
+    /// Sends it, and keeps the connection once the reply has begun.
+    pub(crate) async fn hold(self) -> (u16, BufReader<TcpStream>) {
+        let (status, _, reading) = self.header("connection", "keep-alive").connect().await;
+        (status, reading)
     }
 
     /// Sends it and reads the whole reply.

@@ -273,18 +273,6 @@ impl Server {
         (goal, token)
     }
 
-    /// Records the end of the goal's first attempt.
-    pub(crate) async fn end_attempt(&self, goal: GoalId) {
-        let ended = Event::AttemptEnded {
-            end: towline_core::End::Completed,
-            exit: towline_core::Exit::default(),
-            work: towline_core::Work::Nothing,
-            changes: String::new(),
-        };
-        self.append(goal, vec![ended], |state| state.phase = Phase::Queued).await;
-        self.poke();
-    }
-
     /// Has the project's directory not answer, until the sender is dropped.
     pub(crate) async fn silence_project(&self) -> std::sync::mpsc::Sender<()> {
         let (release, silent) = std::sync::mpsc::channel::<()>();
