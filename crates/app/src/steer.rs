@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use towline_agent::{Ability, agent};
 use towline_core::{Event, GoalId, Illegal, Phase, QuestionNo, Seq};
-use towline_engine::{EngineError, Following, GoalCommand, Reply, Request, Steerer, ask};
+use towline_engine::{EngineError, Following, GoalCommand, Reply, Request, Steerer, ask, is_supervised};
+use towline_process::own_number;
 use towline_store::GoalRecord;
 
 use crate::agents::agents_of;
@@ -83,9 +84,13 @@ pub(crate) async fn pass_on(found: &Found, command: GoalCommand) -> Result<bool,
     }
 }
 
-/// Follows a goal's log after `after` while an engine runs the goal.
+/// Follows a goal's log after `after` while an engine runs the goal. Engines refuse that to what an agent, a check or setup started.
 pub async fn follow(found: &Found, after: Seq) -> Result<Following, Error> {
     let State { home, store } = &found.state;
+    if own_number().is_none_or(|pid| is_supervised(home.root(), pid).unwrap_or(true)) {
+        let what = "an agent, check or setup command cannot follow goals";
+        return Err(Error::usage(what).hint("run this command in a terminal of your own"));
+    }
     towline_engine::follow(home, Arc::clone(store), &found.record, after).await.map_err(unreachable)
 }
 

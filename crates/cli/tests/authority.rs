@@ -224,10 +224,11 @@ fn the_socket_refuses_an_agent_that_connects_by_hand() {
         let goal = std::env::var("TOWLINE_GOAL").expect("the goal");
         let answer = json!({"wish": "answer", "question": 1, "reply": {"reply": "allowed"}});
         let commands = [json!({"wish": "cancel"}), json!({"wish": "tell", "text": "x"}), answer];
-        let replies: Vec<_> = commands
-            .into_iter()
-            .flat_map(|what| by_hand(Path::new(&sockets), &request(&goal, what)))
-            .collect();
+        let steering = commands.into_iter().map(|what| request(&goal, what));
+        // The log of any goal has what hidden checks print.
+        let reading = [json!({"request": "follow", "goal": goal}), json!({"request": "pool_state"})];
+        let replies: Vec<_> =
+            steering.chain(reading).flat_map(|what| by_hand(Path::new(&sockets), &what)).collect();
         let home = std::env::var("HOME").expect("a home");
         std::fs::write(Path::new(&home).join("replies"), json!(replies).to_string()).expect("written");
         return;
@@ -251,8 +252,9 @@ fn the_socket_refuses_an_agent_that_connects_by_hand() {
     let replies = std::fs::read_to_string(home.join("replies"));
     let log = std::fs::read_to_string(home.join("test.log")).unwrap_or_default();
     let replies: Vec<Value> = serde_json::from_str(&replies.expect(&log)).expect("JSON");
-    let refused = json!({"reply": "refused", "why": "an agent, check or setup command cannot steer goals"});
-    assert_eq!(replies, [refused.clone(), refused.clone(), refused]);
+    let refused =
+        json!({"reply": "refused", "why": "an agent, check or setup command cannot steer or follow goals"});
+    assert_eq!(replies, vec![refused; 5]);
     // The same bytes from outside are obeyed.
     let answer = by_hand(&sockets, &request(&goal, json!({"wish": "tell", "text": "from outside"})));
     assert_eq!(answer, [json!({"reply": "accepted"})]);

@@ -1,4 +1,4 @@
-//! Who may steer: the operator, and no process that an agent, a check or a setup command started.
+//! Who may steer and follow goals: the operator, and no process that an agent, a check or a setup command started.
 //!
 //! A process below a supervisor of this state directory is one of those. A supervisor of another state directory does not
 //! count, so that a check can test Towline itself. Only a sandbox stops a process that had itself started from elsewhere.
@@ -45,7 +45,7 @@ pub fn is_supervised(state_directory: &Path, pid: u32) -> io::Result<bool> {
     }
 }
 
-/// Why the process at the other end of a socket may not steer. What the engine itself started counts as well: a supervisor
+/// Why the process at the other end of a socket may neither steer nor follow. What the engine itself started counts as well: a supervisor
 /// that dies leaves its tree to the engine.
 pub fn refusal(state_directory: &Path, peer: Option<u32>) -> Option<String> {
     let Some(pid) = peer else { return Some("the process that asks cannot be identified".to_owned()) };
@@ -58,9 +58,9 @@ pub fn refusal(state_directory: &Path, peer: Option<u32>) -> Option<String> {
     }
 }
 
-const INSIDE: &str = "an agent, check or setup command cannot steer goals";
+const INSIDE: &str = "an agent, check or setup command cannot steer or follow goals";
 const BELOW_ENGINE: &str =
-    "an agent, check or setup command cannot steer goals, and neither can what `[notify]` runs";
+    "an agent, check or setup command cannot steer or follow goals, and neither can what `[notify]` runs";
 
 #[cfg(test)]
 mod tests {

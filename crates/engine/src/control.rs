@@ -3,8 +3,8 @@
 //! Newline-delimited JSON. A request is one line; the answer is one line, or, for `follow`, one for each append and for each step
 //! of the message that the agent is writing.
 //!
-//! Everybody may follow a goal. Only the operator may steer it; an agent proves with its token that it speaks for its own
-//! goal.
+//! Only the operator may steer or follow a goal: its log has what hidden checks are and print, and it may be another agent's. An agent
+//! proves with its token that it speaks for its own goal.
 
 mod passing_on;
 
@@ -209,7 +209,11 @@ async fn serve_client(stream: UnixStream, shared: Arc<Shared>, places: Arc<Place
     let Some(line) = request_line(&mut reading, REQUEST_PATIENCE).await else { return };
     let reply = match (serde_json::from_str(&line), refusal) {
         (Err(_), _) => Reply::NotUnderstood,
-        (Ok(Request::Command { .. } | Request::Removed { .. }), Some(why)) => Reply::Refused { why },
+        (Ok(Request::Word { goal, token, word }), _) => match shared.driven(goal) {
+            Some(driven) => hear(&driven, token, word).await,
+            None => Reply::NotDriven,
+        },
+        (Ok(_), Some(why)) => Reply::Refused { why },
         (Ok(Request::Command { goal, command }), None) => {
             let granted = match shared.driven(goal) {
                 Some(driven) => Steerer::new(driven.orders).send(command.into()).await,
@@ -221,11 +225,7 @@ async fn serve_client(stream: UnixStream, shared: Arc<Shared>, places: Arc<Place
                 None => Reply::NotDriven,
             }
         }
-        (Ok(Request::Word { goal, token, word }), _) => match shared.driven(goal) {
-            Some(driven) => hear(&driven, token, word).await,
-            None => Reply::NotDriven,
-        },
-        (Ok(Request::PoolState), _) => {
+        (Ok(Request::PoolState), None) => {
             let (is_draining, held) = (shared.signals.is_draining(), shared.held.get());
             Reply::PoolState { state: PoolState { is_draining, held } }
         }
@@ -233,7 +233,7 @@ async fn serve_client(stream: UnixStream, shared: Arc<Shared>, places: Arc<Place
             shared.tail.pass_on_removal(goal);
             Reply::Accepted
         }
-        (Ok(Request::Follow { goal }), _) => tokio::select! {
+        (Ok(Request::Follow { goal }), None) => tokio::select! {
             reply = pass_on_all(&mut writing, &shared, goal) => match reply {
                 Ok(Some(reply)) => reply,
                 // A follower that is gone needs nothing more.

@@ -38,7 +38,7 @@ fn an_agent_with_the_operators_token_reads_and_changes_nothing() {
     assert_eq!(workshop.desk.events(&other), before);
     assert_eq!(workshop.get("/goals")["goals"].as_array().map(Vec::len), Some(2));
     let replies = std::fs::read_to_string(home.join("replies")).expect("replies");
-    let refusals = replies.matches("an agent, check or setup command cannot steer goals").count();
+    let refusals = replies.matches("an agent, check or setup command cannot steer or follow goals").count();
     assert_eq!(refusals, 9, "{replies}");
     for goal in [&other, &first] {
         assert_eq!(workshop.desk.towline(["cancel", goal]).code, Some(0));

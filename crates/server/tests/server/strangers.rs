@@ -152,7 +152,7 @@ async fn what_runs_below_the_server_changes_nothing_on_any_route() {
         let body = if route.request.is_some() { ground.body(route).to_string() } else { String::new() };
         let reply = ground.server.ask_from_below("POST", &ground.path(route), &body).await;
         assert!(reply.starts_with("HTTP/1.1 403"), "{}: {reply}", route.path);
-        assert!(reply.contains("an agent, check or setup command cannot steer goals"), "{reply}");
+        assert!(reply.contains("an agent, check or setup command cannot steer or follow goals"), "{reply}");
     }
     assert_eq!(ground.server.everything().await, before);
     ground.server.stop().await;
