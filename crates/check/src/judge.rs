@@ -19,6 +19,9 @@ use crate::stop::Stop;
 use crate::verdict::CheckRun;
 use crate::{CheckError, file, floor, history, pattern, program, validate};
 
+/// How the problem of a check begins that printed something else than it should.
+pub(crate) const UNMATCHED: &str = "its output does not match";
+
 /// Where a check is judged.
 pub(crate) struct Bench<'a> {
     /// The whole run.
@@ -129,7 +132,7 @@ async fn finding_of_command(ended: &Ended, pattern: Option<Regex>) -> Result<Fin
         (None, _) if !ended.succeeded() => Finding::not_met_by_exit_code(),
         (None, None) => Finding::met(),
         (None, Some(pattern)) => {
-            let problem = format!("its output does not match `{pattern}`");
+            let problem = format!("{UNMATCHED} `{pattern}`");
             match ended.read_stdout(move |stdout| pattern::found_in_stdout(stdout, &pattern)).await? {
                 Read::Genuine(true) => Finding::met(),
                 Read::Genuine(false) => Finding::not_met(problem),

@@ -6,7 +6,7 @@ use std::fs;
 
 use common::{Bench, check, timeless};
 use towline_check::Progress;
-use towline_core::{Probe, Verdict};
+use towline_core::{CheckKind, Probe, Verdict};
 
 const BROKEN: &str = "echo 3\n";
 const REPAIRED: &str = "echo 4\n";
@@ -63,6 +63,63 @@ async fn a_change_of_tests_alone_shows_nothing() {
     bench.work("tests/add.sh", TEST);
     let nothing = "there is no change but to tests, so nothing could be taken back: revert probe";
     assert_eq!(problem(&bench.verdict().await), Some(nothing));
+}
+
+#[tokio::test]
+async fn a_failure_without_the_change_that_is_not_the_checks_own_shows_nothing() {
+    // A setup that fails without the change, an unknown program, one that may not be executed, a signal, a timeout, an inner signal, and a
+    // changed protected file: none of them is the check's own word.
+    let with_work = |otherwise: &str| format!("if grep -q 4 add.sh; then exit 0; fi; {otherwise}");
+    let cases = [
+        ("nowhere-to-be-found", "the check could not run or was killed (exit code 127)"),
+        ("./add.sh", "the check could not run or was killed (exit code 126)"),
+        ("sh -c 'kill -9 $$'", "the check could not run or was killed (exit code 137)"),
+        ("kill -9 $$", "the check did not end by itself ("),
+        ("sleep 600", "the check did not end by itself (timed out after 2s)"),
+    ];
+    for (otherwise, expected) in cases {
+        let mut bench = bench(&[("add.sh", BROKEN)], &with_work(&format!("{otherwise}; exit $?")));
+        bench.goal.checks[0].timeout =
+            std::time::Duration::from_secs(if otherwise == "sleep 600" { 2 } else { 60 });
+        bench.work("add.sh", REPAIRED);
+        assert_shows_nothing(&bench.verdict().await, expected);
+        bench.assert_no_checkout();
+    }
+    let mut bench = bench(&[("add.sh", BROKEN)], "sh -c 'exit 0'");
+    bench.goal.workspace.setup = vec!["grep -q 4 add.sh".to_owned()];
+    bench.work("add.sh", REPAIRED);
+    let expected = "the setup command `grep -q 4 add.sh` failed (exit code 1), so no check was run";
+    assert_shows_nothing(&bench.verdict().await, expected);
+}
+
+#[tokio::test]
+async fn a_check_that_changes_what_is_protected_without_the_change_shows_nothing() {
+    let run = "grep -q 4 add.sh || { echo more >> tests/add.sh; exit 1; }";
+    let mut bench = bench(&[("add.sh", BROKEN), ("tests/add.sh", TEST)], run);
+    bench.goal.protect = vec!["tests/**".to_owned()];
+    bench.protect.clone_from(&bench.goal.protect);
+    bench.work("add.sh", REPAIRED);
+    assert_shows_nothing(&bench.verdict().await, "tests/add.sh");
+}
+
+#[tokio::test]
+async fn a_pattern_that_is_missing_without_the_change_is_the_checks_own_failure() {
+    let mut bench = bench(&[("add.sh", BROKEN)], "sh add.sh");
+    let CheckKind::Command { stdout, .. } = &mut bench.goal.checks[0].kind else { panic!("a command") };
+    *stdout = Some("^4$".to_owned());
+    bench.work("add.sh", REPAIRED);
+    assert!(bench.verdict().await.met());
+}
+
+fn assert_shows_nothing(verdict: &Verdict, expected: &str) {
+    let found = problem(verdict).unwrap_or_default();
+    assert!(!verdict.checks[0].met, "{verdict:?}");
+    assert!(found.starts_with("the revert probe showed nothing: without the change, "), "{found}");
+    assert!(found.contains(expected), "{found}");
+    assert!(
+        found.ends_with("setup and the check must run without it, and the check must fail by itself"),
+        "{found}"
+    );
 }
 
 #[tokio::test]
