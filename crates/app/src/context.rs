@@ -236,7 +236,7 @@ impl Context {
     /// The configuration files that are looked for from `directory`, in the order of their layers.
     pub fn layer_files(&self, directory: &Path) -> Vec<LayerFile> {
         let user = self.users_file();
-        let upward = directory.ancestors().map(|folder| {
+        let upward = project_folders(directory).map(|folder| {
             let path = folder.join(PROJECT_FILE);
             LayerFile { text: read_if_there(&path), name: LayerName::Repository(path) }
         });
@@ -343,6 +343,14 @@ impl Context {
     }
 }
 
+/// The folders whose `towline.toml` may hold in `directory`: it and those above, up to the top of the repository. What is above that, or
+/// above a directory in no repository, is not the project's and may be anybody's.
+pub(crate) fn project_folders(directory: &Path) -> impl Iterator<Item = &Path> {
+    let is_top = |folder: &Path| folder.join(".git").symlink_metadata().is_ok();
+    let above = directory.ancestors().position(is_top).unwrap_or(0);
+    directory.ancestors().take(above + 1)
+}
+
 fn unusable(root: &Path, error: &std::io::Error) -> Error {
     Error::internal(format!("cannot use the state directory {}: {error}", root.display()))
         .hint("set TOWLINE_HOME to a directory that you may write to")
@@ -353,5 +361,31 @@ fn read_if_there(path: &Path) -> std::io::Result<Option<String>> {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(std::io::Error::other),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_file_above_the_repository_does_not_hold_in_it() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let [above, top, below] = ["", "project", "project/src/deep"].map(|name| dir.path().join(name));
+        std::fs::create_dir_all(&below).expect("directories");
+        let write = |folder: &Path| std::fs::write(folder.join(PROJECT_FILE), "").expect("written");
+        let found = |directory: &Path| {
+            let context = Context::new(BTreeMap::new(), directory.to_owned(), PathBuf::new());
+            let files = context.layer_files(directory);
+            let found = files.into_iter().find(|file| matches!(file.text, Ok(Some(_))));
+            found.and_then(|file| Some(trust::file_of(&file.name)?.to_owned()))
+        };
+        write(&above);
+        assert_eq!(found(&below), None, "in no repository, that of the directory itself holds");
+        std::fs::write(top.join(".git"), "gitdir: elsewhere").expect("written");
+        assert_eq!(found(&below), None);
+        write(&top);
+        assert_eq!(found(&below), Some(top.join(PROJECT_FILE)));
+        assert_eq!(found(&above), Some(above.join(PROJECT_FILE)));
     }
 }

@@ -145,8 +145,14 @@ fn agents(context: &Context) -> (Agents, Vec<InstalledAgent>) {
     let found = installed(context, &inspection, &built_in);
     let (ready, others): (Vec<String>, Vec<String>) =
         found.iter().map(|agent| agent.name.clone()).partition(|name| is_ready(context, &inspection, name));
-    // Where none is, any of them is as good.
-    let names = if ready.is_empty() { others } else { ready };
+    // What is written here needs no trust of its author, as long as there is such an agent.
+    let may_be_named = |names: Vec<String>| {
+        let named: Vec<String> =
+            names.iter().filter(|name| inspection.own_agents.may_be_named(name)).cloned().collect();
+        if named.is_empty() { names } else { named }
+    };
+    // Where none is ready, any of them is as good.
+    let names = may_be_named(if ready.is_empty() { others } else { ready });
     (if names.is_empty() { Agents::None } else { Agents::Installed(names) }, found)
 }
 

@@ -12,7 +12,7 @@ use towline_core::{AgentName, Goal, Inherited, MicroUsd};
 use towline_engine::{Limits, PoolRules, ProjectRules, Reads};
 use towline_store::GoalRecord;
 
-use crate::context::{Context, LayerFile, PROJECT_FILE};
+use crate::context::{Context, LayerFile, PROJECT_FILE, project_folders};
 use crate::error::Error;
 use crate::inspect::sign_in;
 use crate::steady::AtFirst;
@@ -161,10 +161,10 @@ impl Rules {
     }
 }
 
-/// The files that the configuration of a project may be in: that of the folder itself, and those above it up to the first one that
-/// exists.
+/// The files that the configuration of a project may be in: that of the folder itself, and those above it in its repository, up
+/// to the first one that exists.
 fn project_files(project: &str) -> BTreeSet<PathBuf> {
-    let files = || Path::new(project).ancestors().map(|folder| folder.join(PROJECT_FILE));
+    let files = || project_folders(Path::new(project)).map(|folder| folder.join(PROJECT_FILE));
     let found = files().position(|file| file.symlink_metadata().is_ok());
     files().take(found.unwrap_or(0) + 1).collect()
 }

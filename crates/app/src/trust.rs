@@ -22,7 +22,7 @@ use towline_store::{Listing, Order, load_all};
 use uuid::Uuid;
 
 use crate::agents::agents_of;
-use crate::context::{Context, PROJECT_FILE, State};
+use crate::context::{Context, PROJECT_FILE, State, project_folders};
 use crate::error::{Action, Error};
 use crate::find::Found;
 use crate::next_steps::way_to_continue;
@@ -179,7 +179,7 @@ impl WideningFile {
 /// Forgets what the user has accepted for the file that holds here; where that file is gone, for the nearest directory above.
 pub fn revoke_trust(context: &Context) -> Result<RevokedTrust, Error> {
     let Some(home) = existing_home(context)? else { return Ok(RevokedTrust { directory: None }) };
-    let found = context.directory.ancestors().find(|folder| folder.join(PROJECT_FILE).exists());
+    let found = project_folders(&context.directory).find(|folder| folder.join(PROJECT_FILE).exists());
     let from = found.unwrap_or(&context.directory);
     let from = from.canonicalize().unwrap_or_else(|_| from.to_owned());
     let has_record = |directory: &&Path| record_path(&home.trusted(), directory).symlink_metadata().is_ok();

@@ -17,7 +17,7 @@ use crate::operator::{self, NotifySettings, ServerSettings, SharedBudgets};
 use crate::sandbox;
 use crate::schema::{self, Effect, KeyPath};
 use crate::settings::{Setting, Settings};
-use crate::trust::Trusting;
+use crate::trust::{OwnAgents, Trusting};
 
 const DEFAULTS: &str = include_str!("defaults.toml");
 const AGENT_DEFAULTS: &str = include_str!("agent_defaults.toml");
@@ -124,6 +124,8 @@ pub struct Inspection {
     pub warnings: Vec<Warning>,
     /// What is wrong. Nothing if the configuration can be used.
     pub problems: Vec<Problem>,
+    /// The agents of the user's own layers.
+    pub own_agents: OwnAgents,
 }
 
 /// Reads the layers, later over earlier, all over the built-in defaults.
@@ -152,7 +154,8 @@ pub fn inspect_without_trust(layers: &[Layer]) -> Inspection {
 }
 
 fn inspect_as(layers: &[Layer], trusting: Trusting) -> Inspection {
-    let mut settings = Settings::trusting(trusting);
+    let own_agents = OwnAgents::of(layers);
+    let mut settings = Settings::trusting(trusting, own_agents.clone());
     let defaults = LayerContent::Toml(DEFAULTS.to_owned());
     settings.add(&Layer { name: LayerName::Defaults, content: defaults });
     for layer in layers {
@@ -190,6 +193,7 @@ fn inspect_as(layers: &[Layer], trusting: Trusting) -> Inspection {
         widening: widening.iter().map(|(path, setting)| (path.to_string(), setting.value.json())).collect(),
         warnings: warnings(&settings, agents),
         problems,
+        own_agents,
     }
 }
 

@@ -43,3 +43,4 @@ pub use layer::{ENVIRONMENT_PREFIX, Layer, LayerContent, LayerName, Place, Posit
 pub use mcp_file::{MCP_FILE_LIMIT, read_mcp_file};
 pub use operator::{Channel, NotifySettings, ServerSettings, SharedBudgets};
 pub use pool_values::{NamedPrerequisite, priority_problem};
+pub use trust::OwnAgents;

@@ -229,7 +229,7 @@ const SHARED: &[Key] = &[
 
 /// What only a configuration may set.
 const CONFIGURATION: &[Key] = &[
-    acts("defaults.agents", Shape::List),
+    Key { trust: Trust::NeededForOtherAgents, ..acts("defaults.agents", Shape::List) },
     not_yet("defaults.max_parallel", Shape::Count),
     acts("defaults.briefing", Shape::Flag),
     acts_for_user("budget.day.usd", Shape::Dollars),
@@ -292,10 +292,10 @@ const CONFIGURATION: &[Key] = &[
     acts("agents.*.context_window", Shape::Count),
     acts("agents.*.max_output", Shape::Count),
     widens_unless("agents.*.fetch", Shape::Flag, &["false"]),
-    acts("prices.*.input", Shape::Dollars),
-    acts("prices.*.output", Shape::Dollars),
-    acts("prices.*.cache_read", Shape::Dollars),
-    acts("prices.*.cache_write", Shape::Dollars),
+    widens("prices.*.input", Shape::Dollars),
+    widens("prices.*.output", Shape::Dollars),
+    widens("prices.*.cache_read", Shape::Dollars),
+    widens("prices.*.cache_write", Shape::Dollars),
     acts_for_user("notify.command", Shape::Line),
     acts_for_user("notify.webhook", Shape::Url),
     acts_for_user("notify.secret_env", Shape::Variable),

@@ -10,7 +10,7 @@ use crate::checks;
 use crate::error::Problem;
 use crate::layer::{ENVIRONMENT_PREFIX, Layer, LayerContent, LayerName, Origin, Place};
 use crate::schema::{Effect, Found, KeyPath, Schema, SetBy, Shape};
-use crate::trust::Trusting;
+use crate::trust::{OwnAgents, Trusting};
 use crate::value::{self, FromValue, Refused, Value};
 
 /// Where a setting belongs that a repository cannot make.
@@ -40,12 +40,14 @@ pub(crate) struct Settings {
     pub(crate) widening: BTreeMap<KeyPath, Setting>,
     /// Whether these count.
     trusting: Trusting,
+    /// What the user's own layers have.
+    own_agents: OwnAgents,
 }
 
 impl Settings {
-    /// No settings yet, where those that need the user's trust count or do not.
-    pub(crate) fn trusting(trusting: Trusting) -> Self {
-        Self { trusting, ..Self::default() }
+    /// No settings yet, where those that need the user's trust, whose own agents these are, count or do not.
+    pub(crate) fn trusting(trusting: Trusting, own_agents: OwnAgents) -> Self {
+        Self { trusting, own_agents, ..Self::default() }
     }
 
     /// No settings yet, by these keys.
@@ -134,7 +136,7 @@ impl Settings {
                         self.report(format!("`{path}` cannot be set"), place, USERS_OWN.to_owned());
                     }
                     Ok(value) => {
-                        let widens = origin.is_repository() && key.trust.is_needed(&value);
+                        let widens = origin.is_repository() && key.trust.is_needed(&value, &self.own_agents);
                         self.set(path, Setting { value, place, effect: key.effect }, widens);
                     }
                     Err(refused) => self.refuse(origin, path, refused),

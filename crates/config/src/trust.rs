@@ -4,8 +4,12 @@
 //! run exactly that. Settings that give agents more (a program, a permission, a variable, a way out of the sandbox) need a person
 //! who has read them.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value as Json;
 
+use crate::layer::{Layer, LayerName};
+use crate::settings::Settings;
 use crate::value::Value;
 
 /// Whether a key of a repository's file needs the user's trust.
@@ -15,6 +19,40 @@ pub(crate) enum Trust {
     Needed,
     /// Needed, but for these values, which only narrow.
     NeededUnless(&'static [&'static str]),
+    /// Needed for names of agents that the user's own settings would have to have.
+    NeededForOtherAgents,
+}
+
+/// The agents that the user's own settings (file and environment) have, and whether a repository may name others. A permission that the
+/// user has set for one agent means nothing if a repository can choose another.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwnAgents {
+    names: BTreeSet<String>,
+    are_chosen: bool,
+}
+
+impl OwnAgents {
+    /// Those of these layers.
+    pub(crate) fn of(layers: &[Layer]) -> Self {
+        let mut own = Settings::default();
+        let is_own = |layer: &&Layer| matches!(layer.name, LayerName::User(_) | LayerName::Environment);
+        layers.iter().filter(is_own).for_each(|layer| own.add(layer));
+        let listed: Option<Vec<String>> = own.get(&["defaults", "agents"]);
+        let configured: Vec<String> =
+            own.names_below(&["agents"]).into_iter().map(|(name, _)| name).collect();
+        let is_limited = |name: &String| {
+            ["permission", "allow", "deny", "fetch"]
+                .iter()
+                .any(|key| own.place(&["agents", name, key]).is_some())
+        };
+        let are_chosen = listed.is_some() || configured.iter().any(is_limited);
+        Self { names: listed.into_iter().flatten().chain(configured).collect(), are_chosen }
+    }
+
+    /// Whether a repository may name this agent without the user's trust.
+    pub fn may_be_named(&self, name: &str) -> bool {
+        !self.are_chosen || self.names.contains(name)
+    }
 }
 
 /// Which settings of a repository's file count.
@@ -28,13 +66,17 @@ pub(crate) enum Trusting {
 
 impl Trust {
     /// Whether this value of the key needs it.
-    pub(crate) fn is_needed(self, value: &Value) -> bool {
+    pub(crate) fn is_needed(self, value: &Value, own: &OwnAgents) -> bool {
         match self {
             Self::NotNeeded => false,
             Self::Needed => true,
             Self::NeededUnless(narrow) => match value {
                 Value::Text(text) => !narrow.contains(&text.as_str()),
                 Value::Flag(flag) => !narrow.contains(&if *flag { "true" } else { "false" }),
+                _ => true,
+            },
+            Self::NeededForOtherAgents => match value {
+                Value::List(names) => !names.iter().all(|name| own.may_be_named(name)),
                 _ => true,
             },
         }
@@ -60,7 +102,7 @@ mod tests {
     use crate::schema::{Schema, SetBy};
 
     /// Keys that change what a goal does and what may be spent, and give nobody more than a goal without them has.
-    const NOT_NEEDED: [&str; 61] = [
+    const NOT_NEEDED: [&str; 56] = [
         "budget.turns",
         "budget.attempts",
         "budget.wall",
@@ -93,7 +135,6 @@ mod tests {
         "workspace.generated",
         "workspace.warm",
         "workspace.confirm",
-        "defaults.agents",
         "defaults.max_parallel",
         "defaults.briefing",
         "baseline.mode",
@@ -120,14 +161,11 @@ mod tests {
         "agents.*.api",
         "agents.*.context_window",
         "agents.*.max_output",
-        "prices.*.input",
-        "prices.*.output",
-        "prices.*.cache_read",
-        "prices.*.cache_write",
     ];
 
-    /// Keys that give an agent or a check more. A list in a repository's file replaces the user's, so `deny` and `hide` are among them.
-    const NEEDED: [&str; 20] = [
+    /// Keys that give an agent or a check more. A list in a repository's file replaces the user's, so `deny` and `hide` are among them. A
+    /// price of nothing takes the effect out of every budget of dollars.
+    const NEEDED: [&str; 24] = [
         "workspace.pass_env",
         "sandbox.read",
         "sandbox.write",
@@ -148,6 +186,10 @@ mod tests {
         "agents.*.provider",
         "agents.*.base_url",
         "agents.*.key_env",
+        "prices.*.input",
+        "prices.*.output",
+        "prices.*.cache_read",
+        "prices.*.cache_write",
     ];
 
     /// Keys of which some values only narrow.
@@ -165,6 +207,7 @@ mod tests {
         for key in Schema::CONFIGURATION.keys().filter(|key| key.set_by == SetBy::Anybody) {
             let by_value = BY_VALUE.iter().find(|(pattern, _)| *pattern == key.pattern);
             let expected = match key.pattern {
+                "defaults.agents" => Some(Trust::NeededForOtherAgents),
                 "agents.*.permission" => Some(Trust::NeededUnless(&["deny", "ask", "read-only"])),
                 pattern if NEEDED.contains(&pattern) => Some(Trust::Needed),
                 pattern if NOT_NEEDED.contains(&pattern) => Some(Trust::NotNeeded),
@@ -176,10 +219,12 @@ mod tests {
 
     #[test]
     fn values_that_only_narrow_need_no_trust() {
+        let own = OwnAgents::default();
         let mode = Trust::NeededUnless(&["required"]);
-        let needed = ["auto", "off", "required"].map(|word| mode.is_needed(&Value::Text(word.to_owned())));
+        let needed =
+            ["auto", "off", "required"].map(|word| mode.is_needed(&Value::Text(word.to_owned()), &own));
         assert_eq!(needed, [true, true, false]);
         let network = Trust::NeededUnless(&["false"]);
-        assert_eq!([true, false].map(|flag| network.is_needed(&Value::Flag(flag))), [true, false]);
+        assert_eq!([true, false].map(|flag| network.is_needed(&Value::Flag(flag), &own)), [true, false]);
     }
 }

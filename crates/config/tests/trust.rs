@@ -84,3 +84,38 @@ fn without_trust_the_layers_below_count_and_the_rest_of_the_file_does() {
     assert_eq!(inspection.withheld.len(), 9);
     assert!(inspection.settings.iter().all(|setting| setting.key != "workspace.pass_env"));
 }
+
+#[test]
+fn a_repository_may_name_only_agents_of_the_user_where_these_are_chosen_or_limited() {
+    let names = "defaults.agents = [\"codex\", \"claude\"]";
+    let widens = |layers: &[towline_config::Layer]| inspect(layers).widening.contains_key("defaults.agents");
+    for own in [
+        "",
+        "agents.claude.model = \"big\"",
+        "defaults.agents = [\"claude\", \"codex\"]",
+        "defaults.agents = [\"claude\"]\nagents.codex.model = \"big\"",
+        "agents.claude.permission = \"read-only\"\nagents.codex = {}",
+    ] {
+        assert!(!widens(&[user(own), repository(names)]), "{own}");
+    }
+    for own in [
+        "defaults.agents = [\"claude\"]",
+        "defaults.agents = [\"mine\"]\n[agents.mine]\nkind = \"command\"\ncommand = [\"mine\"]",
+        "agents.claude.permission = \"read-only\"",
+        "agents.claude.deny = [\"Bash\"]",
+    ] {
+        assert!(widens(&[user(own), repository(names)]), "{own}");
+    }
+    let variable = environment(&[("TOWLINE_SET_agents__claude__permission", "ask")]);
+    assert!(widens(&[repository(names), variable]), "a later layer is the user's as well");
+    let layers = [user("defaults.agents = [\"claude\"]"), repository(names)];
+    let withheld = inspect_without_trust(&layers).config;
+    assert_eq!(withheld.agents_in_order, [towline_core::AgentName::new("claude")]);
+}
+
+#[test]
+fn a_repositorys_price_needs_trust() {
+    let widening = inspect(&[repository("[prices.big]\ninput = 0.0\noutput = 1")]).widening;
+    assert_eq!(widening.into_keys().collect::<Vec<_>>(), ["prices.big.input", "prices.big.output"]);
+    assert!(inspect(&[user("[prices.big]\ninput = 0.0\noutput = 1")]).widening.is_empty());
+}
