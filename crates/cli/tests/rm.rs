@@ -339,3 +339,26 @@ fn what_a_folder_without_git_was_like_before_stays_in_its_history() {
     assert!(listed.stdout.contains(&command), "no {command:?} in {}", listed.stdout);
     assert!(history.join("HEAD").exists());
 }
+
+/// An agent can leave what git cannot hold: a path longer than the system takes, or submodules that git takes for an attack.
+#[test]
+fn force_removes_a_goal_whose_work_git_cannot_hold_and_leaves_its_files() {
+    let deep =
+        "name=$(printf 'd%.0s' $(seq 100)); for _ in $(seq 60); do mkdir $name && cd $name || exit; done";
+    let modules =
+        "printf '[submodule \"s\"]\\n\\tpath = s\\n\\turl = x\\n\\tupdate = !touch x\\n' > .gitmodules";
+    for script in [deep, modules] {
+        let desk = Desk::with_script(|dir| hostile::doing(dir, &format!("echo > work.txt; {script}")));
+        let ran = desk.towline(["run", "leave it", "--check", "true", "--budget", "attempts=1", "--json"]);
+        let id = ran.json()["id"].as_str().expect("an id").to_owned();
+        let workspace = desk.home.towline().join("workspaces").join(&id);
+        let refused = desk.towline(["rm", &id]);
+        assert_ne!(refused.code, Some(0), "{refused:?}");
+        let removed = desk.towline(["rm", "--force", &id]);
+        assert_eq!(removed.code, Some(0), "{removed:?}");
+        assert!(removed.stdout.contains("its work is under no ref: "), "{removed:?}");
+        assert!(removed.stdout.contains("left in place, because it may have unmerged work: "), "{removed:?}");
+        assert_eq!(desk.towline(["ls", "--all", "--json"]).json(), serde_json::json!([]));
+        assert!(workspace.join("work.txt").exists(), "{}", workspace.display());
+    }
+}

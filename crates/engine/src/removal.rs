@@ -32,7 +32,7 @@ const DEEPEST_RUN: usize = 3;
 pub enum UnmergedWork {
     /// The goal stays.
     Refuse,
-    /// Remove the goal and preserve its work under a ref of Towline.
+    /// Remove the goal and preserve its work under a ref of Towline. Work that git cannot hold is left where it is.
     Keep,
 }
 
@@ -41,6 +41,8 @@ pub enum UnmergedWork {
 pub struct Removed {
     /// Work that no branch of the user has, under refs of Towline.
     pub preserved: Vec<PreservedWork>,
+    /// Why work that no branch of the user has is under no ref: git cannot hold it. Its files are left then.
+    pub not_preserved: Option<String>,
     /// What of it could not be taken away.
     pub left: LeftBehind,
     /// The room that its files took.
@@ -161,21 +163,22 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
         (repository, _) if record.goal.workspace.mode.is_in_place() => {
             removed = leave_in_place(home, record, repository.ok().as_ref())?;
         }
-        (Ok(repository), _) => {
-            let work = repository.unmerged(&remains)?;
-            let submodules = repository.work_in_submodules(&remains)?;
-            if !submodules.is_empty() && unmerged == UnmergedWork::Refuse {
-                return Err(RemovalError::Submodules { workspace: remains.path, submodules });
+        (Ok(repository), _) => match keep_work(&repository, &remains, unmerged) {
+            Ok(preserved) => {
+                removed.preserved = preserved;
+                removed.left = repository.remove_workspace(&remains)?;
+                remove_checkouts(home, goal)?;
+                repository.remove_refs(&remains.goal)?;
             }
-            if !work.is_empty() && unmerged == UnmergedWork::Refuse {
-                return Err(RemovalError::Unmerged { work });
+            Err(RemovalError::Workspace(why)) if unmerged == UnmergedWork::Keep && is_lasting(&why) => {
+                removed.not_preserved = Some(why.to_string());
+                // Where there is no workspace, the repository of the goal alone has the work.
+                let places = [workspace, home.history(goal)];
+                removed.left.files = places.into_iter().find(|place| is_directory(place));
+                remove_checkouts(home, goal)?;
             }
-            removed.preserved = repository.keep_unmerged(&remains.goal, &work)?;
-            removed.preserved.extend(repository.keep_protected(&remains)?);
-            removed.left = repository.remove_workspace(&remains)?;
-            remove_checkouts(home, goal)?;
-            repository.remove_refs(&remains.goal)?;
-        }
+            Err(error) => return Err(error),
+        },
         (Err(_), _) => {
             // It may have unmerged work, so it stays.
             removed.left.files = Some(workspace).filter(|workspace| size_of(workspace) > 0);
@@ -186,6 +189,31 @@ fn clear(home: &Home, record: &GoalRecord, unmerged: UnmergedWork) -> Result<Rem
     let left: u64 = removed.left.files.iter().map(|files| size_of(files)).sum();
     removed.bytes = bytes.saturating_sub(left);
     Ok(removed)
+}
+
+/// Gives work that is not merged a name of ours; fails where it is to be refused.
+fn keep_work(
+    repository: &Repository,
+    remains: &Remains,
+    unmerged: UnmergedWork,
+) -> Result<Vec<PreservedWork>, RemovalError> {
+    let work = repository.unmerged(remains)?;
+    let submodules = repository.work_in_submodules(remains)?;
+    if !submodules.is_empty() && unmerged == UnmergedWork::Refuse {
+        return Err(RemovalError::Submodules { workspace: remains.path.clone(), submodules });
+    }
+    if !work.is_empty() && unmerged == UnmergedWork::Refuse {
+        return Err(RemovalError::Unmerged { work });
+    }
+    let mut preserved = repository.keep_unmerged(&remains.goal, &work)?;
+    preserved.extend(repository.keep_protected(remains)?);
+    Ok(preserved)
+}
+
+/// Whether it fails the next time as well: git refuses what an agent left there, or cannot read it.
+fn is_lasting(error: &WorkspaceError) -> bool {
+    use WorkspaceError::{GitNotStarted, Locked, Stopped, TimedOut};
+    !matches!(error, GitNotStarted { .. } | Locked { .. } | Stopped | TimedOut { .. })
 }
 
 fn remove(home: &Home, path: PathBuf) -> Result<(), RemovalError> {

@@ -14,7 +14,8 @@ use crate::output::{self, Layout};
 #[command(after_help = "\
 A goal that has not ended is removed after a question on the terminal, or with --force. \
 A goal whose work is in none of your branches, remote branches or tags is not removed. With --force it is removed, and its \
-work stays under refs/towline/removed/ in the repository: `git branch NAME COMMIT` with the printed commit restores it.")]
+work stays under refs/towline/removed/ in the repository: `git branch NAME COMMIT` with the printed commit restores it. \
+Work that git cannot hold, for example below a path that is too long, is left where it is; delete it by hand.")]
 pub(crate) struct Rm {
     /// The goals' ids, prefixes of them, or `@`
     #[arg(required = true)]
@@ -79,6 +80,9 @@ fn print_removed(record: &GoalRecord, removed: &Removed) {
             record.goal.workspace.repository,
             work.commit.short()
         ));
+    }
+    if let Some(why) = &removed.not_preserved {
+        output::print_or_exit(format_args!("  its work is under no ref: {why}"));
     }
     if let Some(files) = &removed.left.files {
         if !removed.left.submodules.is_empty() {
