@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -33,6 +34,18 @@ struct ListedKey {
 pub(crate) struct Keys {
     home: Home,
     folder: PathBuf,
+}
+
+/// Rights of others than the owner: any to a private key, and writing to what lists the keys.
+const OPEN_TO_OTHERS: u32 = 0o077;
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// Others than the owner can read or change a key.
+#[derive(Debug, thiserror::Error)]
+#[error("{} has mode {mode:o}, so others can read or change the keys that sign proofs", path.display())]
+struct OpenToOthers {
+    path: PathBuf,
+    mode: u32,
 }
 
 /// What may be wrong with it.
@@ -98,6 +111,7 @@ impl Keys {
         match entries.last() {
             Some(active) => {
                 let key = active.key()?;
+                must_be_closed(&self.private(&key), OPEN_TO_OTHERS)?;
                 let stored = towline_files::read(&self.private(&key), LONGEST_KEY)?;
                 let signing = SigningKey::read(&stored)?;
                 if signing.public()? != key {
@@ -144,6 +158,9 @@ impl Keys {
 
     /// From the oldest to the active one.
     fn entries(&self) -> Result<Vec<ListedKey>, Failure> {
+        // Whoever can write there can put a key of their own in the place of these.
+        must_be_closed(&self.folder, WRITABLE_BY_OTHERS)?;
+        must_be_closed(&self.list(), WRITABLE_BY_OTHERS)?;
         match towline_files::read_if_present(&self.list(), LONGEST_LIST)? {
             Some(bytes) => Ok(serde_json::from_slice(&bytes)?),
             None => Ok(Vec::new()),
@@ -163,7 +180,25 @@ impl Keys {
     }
 }
 
+/// Fails if others than the owner have these rights to a file that is there.
+fn must_be_closed(path: &Path, rights: u32) -> Result<(), Failure> {
+    match path.metadata() {
+        Ok(about) if about.mode() & rights != 0 => {
+            Err(Box::new(OpenToOthers { path: path.to_owned(), mode: about.mode() & 0o7777 }))
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn broken(folder: &Path, error: &Failure) -> Error {
+    if error.is::<OpenToOthers>() {
+        return Error::usage(error.to_string()).hint(format!(
+            "run `chmod -R go= '{}'`; if somebody else can have read or changed it, make a new key with `towline keys rotate`",
+            folder.display()
+        ));
+    }
     Error::internal(format!("cannot use the keys in {}: {error}", folder.display())).hint(
         "restore that directory from a backup, or move it away; without it, earlier proofs need `--key` with their public key",
     )
@@ -243,6 +278,30 @@ mod tests {
         fs::remove_file(keys.private(&active)).unwrap();
         std::os::unix::fs::symlink("/dev/zero", keys.private(&active)).unwrap();
         assert!(keys.signing(at(1)).is_err(), "a symlink is not followed");
+    }
+
+    #[test]
+    fn keys_that_others_can_read_or_change_neither_sign_nor_verify() {
+        let (_dir, keys) = scratch();
+        let active = keys.signing(at(0)).unwrap().public().unwrap();
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let (folder, list, private) = (keys.folder.clone(), keys.list(), keys.private(&active));
+        for (path, closed, open) in [
+            (&folder, 0o700, 0o777),
+            (&list, 0o600, 0o666),
+            (&private, 0o600, 0o666),
+            (&private, 0o600, 0o640),
+        ] {
+            set(path, open);
+            let error = keys.signing(at(1)).err().unwrap().to_string();
+            assert!(error.contains(&format!("{} has mode {open:o}", path.display())), "{error}");
+            assert_eq!(keys.public().is_err(), *path != private, "the private key does not verify");
+            set(path, closed);
+            assert!(keys.signing(at(1)).is_ok());
+        }
+        set(&folder, 0o755);
+        set(&list, 0o644);
+        assert!(keys.signing(at(1)).is_ok(), "public keys may be read");
     }
 
     #[test]
