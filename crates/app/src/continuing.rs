@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use towline_agent::{AgentSettings, Resuming, agent};
-use towline_core::{Continuation, GoalId, ModelChoice, SessionBinding};
+use towline_core::{Confined, Continuation, GoalId, ModelChoice, SessionBinding};
 use towline_store::{GoalRecord, StoreError};
 use towline_workspace::Repository;
 
@@ -52,6 +52,7 @@ pub async fn draft_continuing(
         // The time since its last use is not held against it.
         session: SessionBinding { since: now, ..session.clone() },
         used: state.used_in_session(goal, &session.native_id, None),
+        confined: Some(Confined { by: state.confined_by() }),
     });
     Ok(draft)
 }

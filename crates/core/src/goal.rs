@@ -9,7 +9,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    AgentName, BaselineMode, Budget, Commit, GoalId, GoalState, Inherited, Scheduling, SessionBinding, Usage,
+    AgentName, BaselineMode, Budget, Commit, GoalId, GoalState, Inherited, Sandbox, Scheduling,
+    SessionBinding, Usage,
 };
 
 /// A goal as it was created. It never changes; what happens to it is in [`crate::GoalState`].
@@ -109,6 +110,17 @@ pub struct Continuation {
     pub session: SessionBinding,
     /// What the agent may report again, because it counts the whole conversation.
     pub used: Usage,
+    /// What confined all that touched the earlier goal, whose workspace and home this one goes on in. Earlier versions did not
+    /// record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confined: Option<Confined>,
+}
+
+/// What confined all that touched a goal: the weakest of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confined {
+    /// None where something had no sandbox.
+    pub by: Option<Sandbox>,
 }
 
 /// How long a conversation may continue.

@@ -51,8 +51,8 @@ pub use end::{End, LaunchProblem, Refusal};
 pub use end_kind::{EndClass, EndKind, Follows};
 pub use event::{Decision, Envelope, Event, Exit, Incoming, NextSession, RawRef, Source, Stamp, Words, Work};
 pub use goal::{
-    Author, Check, CheckKind, Confirm, Continuation, GitSettings, Goal, Origin, Probe, SessionLimits,
-    Visibility, WorkspaceMode, WorkspaceSpec,
+    Author, Check, CheckKind, Confined, Confirm, Continuation, GitSettings, Goal, Origin, Probe,
+    SessionLimits, Visibility, WorkspaceMode, WorkspaceSpec,
 };
 pub use hexadecimal::hexadecimal;
 pub use ids::{

@@ -95,7 +95,10 @@ impl Sandbox {
 mod tests {
     use super::*;
     use crate::fixtures::{at, fresh_attempt, goal, green, no, red, verdict};
-    use crate::{GoalState, Verdict};
+    use crate::{
+        AgentName, Attempt, Confined, Continuation, GoalState, ModelChoice, SessionBinding, SessionId, Usage,
+        Verdict,
+    };
 
     #[test]
     fn a_goal_is_confined_by_the_weakest_that_touched_it() {
@@ -126,5 +129,36 @@ mod tests {
         assert_eq!(state.confined_by(), Some(Bubblewrap));
         state.attempts[0].sandbox = Some(Landlock);
         assert_eq!(state.confined_by(), None, "a person's session has no Landlock");
+    }
+
+    #[test]
+    fn a_goal_that_continues_another_is_confined_by_no_more_than_that_one_was() {
+        use Sandbox::{Bubblewrap, Landlock};
+        let earlier = |confined| {
+            let mut goal = goal();
+            goal.continues = Some(Continuation {
+                goal: goal.id,
+                place: goal.id,
+                session: SessionBinding {
+                    agent: AgentName::new("claude"),
+                    native_id: SessionId::new("s"),
+                    model: None,
+                    directory: "/work".to_owned(),
+                    since: at(0),
+                    asked_model: ModelChoice::Unknown,
+                    origin: None,
+                },
+                used: Usage::default(),
+                confined,
+            });
+            let mut state = GoalState::new(&goal);
+            assert_eq!(state.confined_by(), None, "nothing ran yet");
+            let attempt = Attempt { started: true, sandbox: Some(Bubblewrap), ..fresh_attempt(1, at(0)) };
+            state.attempts.push(attempt);
+            state.confined_by()
+        };
+        let by = |by| Some(Confined { by });
+        let found = [None, by(None), by(Some(Landlock)), by(Some(Bubblewrap))].map(earlier);
+        assert_eq!(found, [Some(Bubblewrap), None, Some(Landlock), Some(Bubblewrap)]);
     }
 }

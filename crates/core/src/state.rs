@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AbsentJudge, AgentName, AttemptId, AttemptNo, Axis, Baseline, Budget, Check, Commit, Decision, End, Exit,
-    Generation, Goal, GoalId, Judging, MicroUsd, OperatorMessage, Origin, Phase, Question, QuestionNo,
-    ReplacedChecks, Sandbox, SessionId, Tokens, Usage, Verdict, Work,
+    AbsentJudge, AgentName, AttemptId, AttemptNo, Axis, Baseline, Budget, Check, Commit, Confined, Decision,
+    End, Exit, Generation, Goal, GoalId, Judging, MicroUsd, OperatorMessage, Origin, Phase, Question,
+    QuestionNo, ReplacedChecks, Sandbox, SessionId, Tokens, Usage, Verdict, Work,
 };
 
 /// The state of a goal. Stored with every step; always equal to replaying the log.
@@ -106,6 +106,9 @@ pub struct GoalState {
     /// When a person last opened the agent's own session in the workspace.
     #[serde(default)]
     pub entered_at: Option<Timestamp>,
+    /// What confined the goal whose workspace and home this one goes on in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier_confined: Option<Confined>,
     /// Whether all files of a goal that works in place are as they were before it.
     #[serde(default)]
     pub restored: bool,
@@ -186,6 +189,7 @@ impl GoalState {
             session: goal.continues.as_ref().map(|continued| continued.session.clone()),
             queued_at: Some(goal.created_at),
             baseline: Baseline::Pending,
+            earlier_confined: goal.continues.as_ref().and_then(|continued| continued.confined),
             ..Self::default()
         }
     }
@@ -252,13 +256,16 @@ impl GoalState {
         self.attempts.get(number.index())
     }
 
-    /// What confined all that touched the goal so far, agents and checks: the weakest of it. A session that a person entered is
+    /// What confined all that touched the goal so far, agents and checks, and those of the goal that it continues: the weakest of it. A session that a person entered is
     /// confined as the attempts before it are, but only by bubblewrap.
     pub fn confined_by(&self) -> Option<Sandbox> {
         let agents = self.attempts.iter().filter(|attempt| attempt.started).map(|attempt| attempt.sandbox);
         // The checks run the agent's code, those of a red verdict too.
         let checks = self.verdicts().map(|verdict| verdict.sandbox);
-        let weakest = agents.chain(checks).min().flatten();
+        let own = agents.chain(checks).min()?;
+        // An agent of the earlier goal may have prepared what this one finds.
+        let earlier = self.earlier_confined.map(|earlier| earlier.by);
+        let weakest = earlier.into_iter().chain([own]).min().flatten();
         weakest.filter(|sandbox| self.entered_at.is_none() || *sandbox == Sandbox::Bubblewrap)
     }
 

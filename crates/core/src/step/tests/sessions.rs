@@ -146,7 +146,10 @@ fn continuing(directory: &str) -> Goal {
     };
     let earlier = "01932f6e-7c00-7abc-8def-0123456789ac".parse().expect("a goal id");
     let used = Usage { input: Tokens(5), ..Usage::default() };
-    Goal { continues: Some(crate::Continuation { goal: earlier, place: earlier, session, used }), ..goal() }
+    Goal {
+        continues: Some(crate::Continuation { goal: earlier, place: earlier, session, used, confined: None }),
+        ..goal()
+    }
 }
 
 #[test]
