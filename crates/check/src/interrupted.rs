@@ -81,11 +81,7 @@ impl CheckRun<'_> {
         // What cannot be read here is found out by the verdict from the start.
         let Ok(Some(begun)) = self.reopen(interrupted, &step).await else { return Ok(None) };
         on_progress(Progress::Adopted { name: step.name().to_owned() });
-        let pass = match begun.in_checkout.kind {
-            Checkout::WarmThenClean => Pass::Confirming,
-            Checkout::Clean | Checkout::Warm => Pass::First,
-        };
-        let checkout = Arc::clone(&begun.checkout);
+        let (checkout, pass) = (Arc::clone(&begun.checkout), begun.pass);
         let started_at_ms = interrupted.started_at_ms;
         let judged = match step {
             Step::Setup(number) => {
@@ -120,8 +116,7 @@ impl CheckRun<'_> {
         if let Some(number) = setup.find(|number| setup::log_name(*number) == name) {
             return (finished == 0).then_some(Step::Setup(number));
         }
-        let mut checks = self.goal.checks.iter().zip(1..).filter(|(check, _)| !check.kind.is_judge());
-        let (check, number) = checks.nth(finished)?;
+        let (check, number) = self.numbered_checks().nth(finished)?;
         let is_it = matches!(check.kind, CheckKind::Command { .. } | CheckKind::Program { .. })
             && log_name(check, number) == name;
         is_it.then_some(Step::Check(check))
@@ -144,8 +139,13 @@ impl CheckRun<'_> {
         let CheckProcess { checkout: kind, copies, .. } = interrupted.process.clone();
         // A program that runs there may have changed a copy and the file that it was made of.
         let integrity = integrity.filter(|integrity| integrity.copies() == copies);
+        let pass = match (step, kind) {
+            (Step::Check(check), _) if self.follows(check) => Pass::Hidden,
+            (_, Checkout::WarmThenClean) => Pass::Confirming,
+            (_, Checkout::Clean | Checkout::Warm) => Pass::First,
+        };
         let (in_checkout, results) = (InCheckout { kind, copies }, interrupted.results.clone());
-        Ok(integrity.map(|integrity| Begun { checkout, in_checkout, integrity, results }))
+        Ok(integrity.map(|integrity| Begun { pass, checkout, in_checkout, integrity, results }))
     }
 
     async fn adopt_setup<F: Future<Output = ()>>(

@@ -1,5 +1,6 @@
 //! One verdict: a clean checkout of the candidate, its setup, and every check in it. Where a goal has warm directories, a
-//! checkout with those of the last failed verdict comes first, and only what passes there is judged in a clean one.
+//! checkout with those of the last failed verdict comes first, and only what passes there is judged in a clean one. Hidden checks have
+//! a clean checkout of their own.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -84,6 +85,9 @@ pub enum Progress {
 /// Runs all checks on the candidate, one after the other in one clean checkout, also after one has failed, and
 /// returns what was found. Judges are asked last, and only if all other checks are met.
 ///
+/// Hidden checks come after the others, in another clean checkout with setup of its own: what the code under test has left for them in
+/// the first one, or in its home, is not there.
+///
 /// A setup command that fails here, where only the candidate's files are, may have been broken by the work itself:
 /// the verdict then has one failed result named `setup`, and no check is run.
 ///
@@ -112,6 +116,8 @@ pub(crate) enum Pass {
     First,
     /// All checks have passed in a warm checkout.
     Confirming,
+    /// All checks that agents can read have a result, and the hidden ones follow.
+    Hidden,
 }
 
 /// What was found in one checkout.
@@ -123,6 +129,7 @@ pub(crate) struct Judged {
 
 /// A checkout whose checks are being run.
 pub(crate) struct Begun {
+    pub(crate) pass: Pass,
     pub(crate) checkout: Arc<Verification>,
     pub(crate) in_checkout: InCheckout,
     pub(crate) integrity: Integrity,
@@ -154,6 +161,24 @@ impl CheckRun<'_> {
         self.goal.checks.iter().filter(|check| !check.hidden.is_shown())
     }
 
+    /// The checks that are no judges, with their numbers in the goal.
+    pub(crate) fn numbered_checks(&self) -> impl Iterator<Item = (&Check, usize)> {
+        self.goal.checks.iter().zip(1..).filter(|(check, _)| !check.kind.is_judge())
+    }
+
+    /// Whether a check runs in a checkout of hidden checks alone: hidden ones do, unless there are no others.
+    pub(crate) fn follows(&self, check: &Check) -> bool {
+        !check.hidden.is_shown() && self.numbered_checks().any(|(other, _)| other.hidden.is_shown())
+    }
+
+    /// Whether all checks have a result but for the hidden ones that follow them.
+    fn hidden_follow(&self, judged: &Judged) -> bool {
+        let has_none = |check: &Check| judged.checks.iter().all(|result| result.name != check.name);
+        let mut without_result =
+            self.numbered_checks().map(|(check, _)| check).filter(|check| has_none(check)).peekable();
+        without_result.peek().is_some() && without_result.all(|check| self.follows(check))
+    }
+
     /// Work that depends on files which git ignores fails in a clean checkout, and nothing else explains it.
     fn ignored_note(&self) -> Option<String> {
         let not_copied = |path: &&String| !self.goal.workspace.copy.contains(path);
@@ -178,6 +203,13 @@ impl CheckRun<'_> {
         if judged.checkout == Checkout::Warm && judged.met() && confirms {
             on_progress(Progress::Confirming);
             judged = self.check_out_and_judge(Pass::Confirming, stop, on_progress).await?;
+        }
+        if self.hidden_follow(&judged) {
+            let hidden = self.check_out_and_judge(Pass::Hidden, stop, on_progress).await?;
+            judged.checks.extend(hidden.checks);
+            let is_new = |note: &String| !judged.notes.contains(note);
+            let notes: Vec<String> = hidden.notes.into_iter().filter(is_new).collect();
+            judged.notes.extend(notes);
         }
         if judged.met() {
             self.probe(&mut judged.checks, stop, on_progress).await?;
@@ -241,7 +273,7 @@ impl CheckRun<'_> {
     fn reuse_in(&self, pass: Pass) -> Reuse {
         match pass {
             Pass::First => self.reuse,
-            Pass::Confirming => Reuse::Fresh,
+            Pass::Confirming | Pass::Hidden => Reuse::Fresh,
         }
     }
 
@@ -302,12 +334,17 @@ impl CheckRun<'_> {
         if !self.goal.workspace.setup.is_empty() {
             integrity.look("by setup", Scope::All).await?;
         }
-        let sections = sections::changed(self, on_progress).await?;
-        let begun = Begun { checkout: Arc::clone(checkout), in_checkout, integrity, results: Vec::new() };
+        let sections = match pass {
+            Pass::First | Pass::Confirming => sections::changed(self, on_progress).await?,
+            // They are in the result of the first checkout.
+            Pass::Hidden => None,
+        };
+        let begun =
+            Begun { pass, checkout: Arc::clone(checkout), in_checkout, integrity, results: Vec::new() };
         self.judge_rest(begun, sections, stop, on_progress).await
     }
 
-    /// Runs the checks that have no result yet.
+    /// Runs the checks of this checkout that have no result yet.
     pub(crate) async fn judge_rest<F: Future<Output = ()>>(
         &self,
         begun: Begun,
@@ -315,11 +352,11 @@ impl CheckRun<'_> {
         stop: &mut Stop<F>,
         on_progress: &mut impl FnMut(Progress),
     ) -> Result<Judged, CheckError> {
-        let Begun { checkout, in_checkout, mut integrity, mut results } = begun;
+        let Begun { pass, checkout, in_checkout, mut integrity, mut results } = begun;
         let place = self.place(&checkout);
         let bench = Bench { run: self, place: &place };
-        let checks = self.goal.checks.iter().zip(1..).filter(|(check, _)| !check.kind.is_judge());
-        for (check, number) in checks.skip(results.len()) {
+        let left = self.numbered_checks().skip(results.len());
+        for (check, number) in left.filter(|(check, _)| self.follows(check) == (pass == Pass::Hidden)) {
             let logs = RunLogs::new(self.log_dir, log_name(check, number));
             // A finding is known to this process alone, so that nobody else can continue the verdict.
             let is_adoptable = !integrity.has_found();
@@ -398,7 +435,7 @@ fn kind_of(pass: Pass, is_warm: bool) -> Checkout {
     match (pass, is_warm) {
         (Pass::Confirming, _) => Checkout::WarmThenClean,
         (Pass::First, true) => Checkout::Warm,
-        (Pass::First, false) => Checkout::Clean,
+        (Pass::First, false) | (Pass::Hidden, _) => Checkout::Clean,
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{Bench, file_is_there};
 use towline_check::{CheckError, Interrupted, Progress};
-use towline_core::{Checkout, Reuse, Verdict};
+use towline_core::{Checkout, Reuse, Verdict, Visibility};
 use towline_process::ProcessId;
 use towline_testkit::scratch::clean_command;
 
@@ -116,6 +116,21 @@ async fn a_check_that_still_runs_is_adopted_and_nothing_is_run_twice() {
     let evidence: Vec<&str> = verdict.checks.iter().map(|check| check.evidence.as_str()).collect();
     assert_eq!(evidence, ["first\n", "waited\n", ""]);
     assert!(verdict.checks[1].took >= Duration::from_millis(300), "{verdict:?}");
+    bench.assert_no_checkout();
+}
+
+#[tokio::test]
+async fn a_hidden_check_that_still_runs_is_adopted_in_the_checkout_of_hidden_checks() {
+    let mut bench = counted(Bench::new(&[]), "touch here");
+    bench.goal.checks[2] = common::check("3", "test -e here");
+    for check in &mut bench.goal.checks[1..] {
+        check.hidden = Visibility::BestEffort;
+    }
+    bench.interrupted = Some(begin(&bench).await);
+    let (verdict, adopted) = go_on(&bench).await;
+    let verdict = verdict.unwrap();
+    assert!(verdict.met() && verdict.checks.len() == 3, "{verdict:?}");
+    assert_eq!((runs(&bench), adopted), ([1, 1, 0], vec!["2".to_owned()]));
     bench.assert_no_checkout();
 }
 

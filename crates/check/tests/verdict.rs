@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{Bench, check, result, timeless};
 use towline_check::{CheckError, EVIDENCE_BYTES, Progress};
-use towline_core::{CheckKind, CheckResult};
+use towline_core::{CheckKind, CheckResult, Visibility};
 use towline_testkit::scratch::Project;
 
 #[tokio::test]
@@ -321,4 +321,38 @@ async fn the_time_a_check_took_is_reported() {
     let bench = Bench::new(&[]).with_checks(&["sleep 0.3"]);
     let took = bench.verdict().await.checks[0].took;
     assert!(took >= Duration::from_millis(300), "{took:?}");
+}
+
+/// A verdict with this setup, a check that leaves a file, and a hidden one.
+async fn beside_a_hidden_check(setup: &str, hidden: &str) -> Vec<CheckResult> {
+    let mut bench = Bench::new(&[]).with_checks(&["echo left > file", hidden]);
+    bench.goal.checks[1].hidden = Visibility::BestEffort;
+    bench.goal.workspace.setup = vec![setup.into()];
+    let results = bench.results().await;
+    bench.assert_no_checkout();
+    results
+}
+
+#[tokio::test]
+async fn hidden_checks_have_a_clean_checkout_with_setup_of_its_own() {
+    let results = beside_a_hidden_check("echo ready > ready", "cat ready; test ! -e file").await;
+    assert_eq!(results, [result("1", 0, ""), result("2", 0, "ready\n")]);
+}
+
+#[tokio::test]
+async fn setup_that_fails_before_hidden_checks_makes_the_verdict_red() {
+    let folder = tempfile::tempdir().unwrap();
+    let once = folder.path().join("once").display().to_string();
+    let results = beside_a_hidden_check(&format!("mkdir {once}"), "true").await;
+    let met: Vec<_> = results.iter().map(|result| (result.name.as_str(), result.met)).collect();
+    assert_eq!(met, [("1", true), ("setup", false)]);
+}
+
+#[tokio::test]
+async fn hidden_checks_alone_run_once_in_one_checkout() {
+    let mut bench = Bench::new(&[]).with_checks(&["echo left > file", "cat file"]);
+    for check in &mut bench.goal.checks {
+        check.hidden = Visibility::BestEffort;
+    }
+    assert_eq!(bench.results().await, [result("1", 0, ""), result("2", 0, "left\n")]);
 }
