@@ -1,4 +1,5 @@
-//! Runs the checks on the base, in a checkout of its own and at low priority, or finds what an earlier goal has found there.
+//! Runs the checks on the base, in a checkout of its own, or finds what an earlier goal has found there. An agent that works meanwhile
+//! has the higher priority.
 //!
 //! Neighbours: the driver starts and stops it beside an attempt; `checks` judges the work itself and waits until nothing of
 //! this is left.
@@ -127,7 +128,11 @@ async fn check(
             Homes::Base,
             &shared.home.base_verification(job.goal.id),
         )?,
-        priority: Priority::Low,
+        priority: match job.goal.baseline {
+            // The agent waits for it.
+            BaselineMode::Red => Priority::Normal,
+            BaselineMode::Auto | BaselineMode::Off => Priority::Low,
+        },
         // They cost money, and there is no work to judge.
         judges: Judges::LeftOut,
     };
