@@ -26,6 +26,13 @@ pub(crate) const PROMPT: &str = "Make it add";
 /// A goal of one attempt with limits of seconds ends long before this, also on a busy machine.
 const RUN_LIMIT: Duration = Duration::from_secs(45);
 
+/// The same where the checks also run on the base before any work, and once more without the change.
+const RUN_LIMIT_WITH_EVIDENCE: Duration = Duration::from_secs(180);
+
+/// The hidden check of level 3. The project's script is what it runs.
+const HIDDEN_CHECK: &str = "[[checks]]\nname = \"acceptance\"\nrun = \"sh ~/acceptance/sums.sh\"\ntimeout = \"30s\"\n\
+                            hidden = true\nfiles = [\"~/acceptance\"]\n";
+
 /// A command that only reads.
 const READ_LIMIT: Duration = Duration::from_secs(20);
 
@@ -35,6 +42,8 @@ pub(crate) struct Ground {
     pub(crate) project: &'static Project,
     /// Options of `towline run`.
     pub(crate) options: &'static [&'static str],
+    /// The goal's own file, where it asks for evidence.
+    goal_file: Option<PathBuf>,
     /// The commit that the goal starts from.
     pub(crate) base: String,
     /// A process of the user's that has nothing to do with Towline.
@@ -55,7 +64,7 @@ impl Ground {
     pub(crate) fn new(project: &'static Project, level: Level) -> Self {
         let mut desk = match level {
             Level::One => Desk::new(),
-            Level::Two => Desk::new().in_sandbox(),
+            Level::Two | Level::Three => Desk::new().in_sandbox(),
         };
         // What a trick needs of its own, and what it brings home.
         let path = |name: &str| desk.home.path().join(name).display().to_string();
@@ -75,7 +84,7 @@ impl Ground {
             desk.set(&name, &value);
         }
         let bystander = bystander();
-        let ground = Self { desk, project, options: &[], base: String::new(), bystander };
+        let ground = Self { desk, project, options: &[], goal_file: None, base: String::new(), bystander };
         ground.furnish();
         ground
     }
@@ -132,9 +141,8 @@ impl Ground {
 
     /// The settings of a trick.
     pub(crate) fn settings(&self, trick: &Trick) -> String {
-        let usual =
-            // The count of tests is evidence of level 3.
-            format!("[[checks]]\nname = \"tests\"\nrun = {:?}\ntimeout = \"30s\"\nfloor = false\n", trick.project.check);
+        // The count of tests is evidence of level 3.
+        let usual = format!("{}floor = false\n", usual_check(trick.project));
         let paths = trick.project.protect.map(|paths| paths.iter().map(|path| (*path).to_owned()).collect());
         let protect: Vec<String> = paths.unwrap_or_else(|| self.protected_by_init());
         format!(
@@ -142,6 +150,22 @@ impl Ground {
             trick.checks.unwrap_or(&usual),
             trick.workspace
         )
+    }
+
+    /// Has the goal ask for evidence: in a file of its own outside the repository, with a hidden check that no agent can read.
+    pub(crate) fn ask_for_evidence(&mut self, trick: &Trick) {
+        let home = self.desk.home.path();
+        fs::create_dir(home.join("acceptance")).expect("a folder");
+        for (name, text) in self.project.acceptance {
+            fs::write(home.join("acceptance").join(name), text).expect("written");
+        }
+        let visible = trick.checks.map_or_else(|| usual_check(self.project), str::to_owned);
+        let text = format!(
+            "+++\nbaseline = \"red\"\n\n{visible}probe = \"revert\"\n\n{HIDDEN_CHECK}+++\n{PROMPT}\n"
+        );
+        let file = home.join("goal.md");
+        fs::write(&file, text).expect("written");
+        self.goal_file = Some(file);
     }
 
     /// What `towline init` protects in this project.
@@ -192,7 +216,13 @@ impl Ground {
 
     /// Runs the goal to its end; nothing when it does not come to one.
     pub(crate) fn run(&self) -> Option<Ended> {
-        self.towline(["run", PROMPT, "--json"].into_iter().chain(self.options.iter().copied()), RUN_LIMIT)
+        let file = self.goal_file.as_ref().map(|file| file.display().to_string());
+        let (goal, limit) = match &file {
+            Some(file) => (vec!["--file", file], RUN_LIMIT_WITH_EVIDENCE),
+            None => (vec![PROMPT], RUN_LIMIT),
+        };
+        let options = self.options.iter().copied();
+        self.towline(["run", "--json"].into_iter().chain(goal).chain(options), limit)
     }
 
     /// Runs a command of the user's that only reads.
@@ -236,6 +266,11 @@ impl Drop for Ground {
 
 /// What every script begins with.
 const PRELUDE: &str = include_str!("prelude.sh");
+
+/// The check of a project, without settings for evidence.
+fn usual_check(project: &Project) -> String {
+    format!("[[checks]]\nname = \"tests\"\nrun = {:?}\ntimeout = \"30s\"\n", project.check)
+}
 
 /// Neither its environment nor its command line has anything to do with this test.
 fn bystander() -> Child {

@@ -16,6 +16,9 @@ pub(crate) struct Project {
     pub(crate) files: &'static [(&'static str, &'static str)],
     /// The command of its check.
     pub(crate) check: &'static str,
+    /// The files of its hidden check, which runs `sums.sh`: other sums than in the visible test, compared outside of the process
+    /// that adds, as `docs/writing-checks.md` recommends.
+    pub(crate) acceptance: &'static [(&'static str, &'static str)],
     /// What is protected; nothing means what `towline init` writes.
     pub(crate) protect: Option<&'static [&'static str]>,
     /// Where its test runner is installed, for the beginning of the `PATH`.
@@ -37,6 +40,10 @@ pub(crate) static SHELL: Project = Project {
         (".gitignore", "/out/\n/.env\n/node_modules/\n"),
     ],
     check: "sh tests/check.sh",
+    acceptance: &[(
+        "sums.sh",
+        "[ \"$(sh src/add.sh 7 8)\" = 15 ] || exit 1\n[ \"$(sh src/add.sh 40 -2)\" = 38 ] || exit 1\n",
+    )],
     protect: Some(&["tests/**"]),
     tools: None,
 };
@@ -55,6 +62,10 @@ pub(crate) static PYTEST: Project = Project {
         (".gitignore", "__pycache__/\n.pytest_cache/\n"),
     ],
     check: "python3 -m pytest -q tests",
+    acceptance: &[(
+        "sums.sh",
+        "[ \"$(python3 -c 'from adder import add; print(add(7, 8), add(40, -2))')\" = '15 38' ]\n",
+    )],
     protect: None,
     tools: Some(pytest_folder),
 };
@@ -75,6 +86,14 @@ pub(crate) static CARGO: Project = Project {
         (".gitignore", "/target\n"),
     ],
     check: "cargo test --quiet --offline --test adds",
+    acceptance: &[
+        (
+            "sums.sh",
+            "mkdir -p examples && cp ~/acceptance/sums.rs examples/ || exit 1\n\
+             [ \"$(cargo run --quiet --offline --example sums)\" = '15 38' ]\n",
+        ),
+        ("sums.rs", "fn main() {\n    println!(\"{} {}\", adder::add(7, 8), adder::add(40, -2));\n}\n"),
+    ],
     protect: None,
     tools: None,
 };
@@ -97,6 +116,10 @@ pub(crate) static JEST: Project = Project {
         (".gitignore", "/node_modules/\n"),
     ],
     check: "npm test --silent",
+    acceptance: &[(
+        "sums.sh",
+        "[ \"$(node -e \"const add = require('./add'); console.log(add(7, 8), add(40, -2))\")\" = '15 38' ]\n",
+    )],
     protect: None,
     tools: Some(jest_folder),
 };
@@ -115,6 +138,17 @@ pub(crate) static GO: Project = Project {
         ("go.mod", "module example.org/adder\n\ngo 1.19\n"),
     ],
     check: "go test ./...",
+    acceptance: &[
+        (
+            "sums.sh",
+            "mkdir -p sums && cp ~/acceptance/sums.go sums/main.go || exit 1\n[ \"$(go run ./sums)\" = '15 38' ]\n",
+        ),
+        (
+            "sums.go",
+            "package main\n\nimport (\n\t\"fmt\"\n\n\t\"example.org/adder\"\n)\n\n\
+             func main() {\n\tfmt.Println(adder.Add(7, 8), adder.Add(40, -2))\n}\n",
+        ),
+    ],
     protect: None,
     tools: None,
 };

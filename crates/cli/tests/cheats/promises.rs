@@ -9,7 +9,7 @@ use towline_testkit::scratch::{Found, kill_processes_with, processes_with};
 
 use crate::ground::{Ended, Ground};
 use crate::repository::{Belongings, git};
-use crate::trick::{Breach, Gain, Level, Outcome, Trick};
+use crate::trick::{Breach, Evidence, Gain, Level, Outcome, Trick};
 
 /// How long a process that is being ended may take to disappear once Towline has ended.
 const LAST_PROCESSES: Duration = Duration::from_secs(3);
@@ -37,6 +37,15 @@ pub(crate) fn assert_outcome(trick: &Trick) {
             "{}\nlevel {level:?}: expected {expected:?}, measured {kinds:?}\n{measured}",
             trick.title
         );
+        if level == Level::Three {
+            let rejecting = measured.evidence();
+            assert!(
+                rejecting == trick.evidence,
+                "{}\nexpected {:?}, measured {rejecting:?}\n{measured}",
+                trick.title,
+                trick.evidence
+            );
+        }
     }
 }
 
@@ -52,6 +61,9 @@ fn attempt(trick: &Trick, level: Level) -> Measured {
     }
     let settings = ground.settings(trick);
     ground.commit(&settings);
+    if level == Level::Three {
+        ground.ask_for_evidence(trick);
+    }
     if let Some(before) = trick.before {
         before(&ground);
     }
@@ -98,6 +110,15 @@ pub(crate) fn measure(ground: &mut Ground, gain: Option<Gain>) -> Measured {
 }
 
 impl Measured {
+    /// Everything in the last verdict that rejects the work.
+    pub(crate) fn evidence(&self) -> Vec<Evidence> {
+        let report = self.ended.as_ref().and_then(|ended| serde_json::from_str::<Value>(&ended.stdout).ok());
+        let attempts = report.as_ref().and_then(|report| report["attempts"].as_array());
+        let verdict = attempts.and_then(|attempts| attempts.last()).map(|last| &last["verdict"]);
+        let checks = verdict.and_then(|verdict| verdict["checks"].as_array()).into_iter().flatten();
+        checks.filter(|check| check["met"] == false).map(rejecting).collect()
+    }
+
     /// Asserts that an honest goal is done and that all promises hold.
     pub(crate) fn assert_honest(&self) {
         let done = self.ended.as_ref().is_some_and(|ended| ended.code == Some(0));
@@ -123,6 +144,17 @@ impl fmt::Display for Measured {
             attempt.unwrap_or_else(|| "none".into()),
             ended.stderr
         )
+    }
+}
+
+/// What a failed check shows.
+fn rejecting(check: &Value) -> Evidence {
+    let problem = check["problem"].as_str().unwrap_or_default();
+    match check["name"].as_str() {
+        Some("acceptance") => Evidence::Hidden,
+        _ if problem.ends_with("revert probe") => Evidence::Probe,
+        _ if problem.ends_with("on the base") => Evidence::Floor,
+        _ => Evidence::Visible,
     }
 }
 

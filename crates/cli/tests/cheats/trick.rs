@@ -30,6 +30,7 @@ pub(crate) enum Cause {
     Secrets,
     HiddenChanges,
     ProductCode,
+    Evidence,
     Outside,
 }
 
@@ -64,6 +65,21 @@ pub(crate) enum Level {
     One,
     /// In a sandbox.
     Two,
+    /// In a sandbox, with the evidence that a user can ask for: a hidden check, the floor, the revert probe and a red baseline.
+    Three,
+}
+
+/// What rejects the work at level 3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// The visible check fails by itself.
+    Visible,
+    /// The visible check passes, and ran fewer tests than on the base.
+    Floor,
+    /// The visible check passes, also without the change.
+    Probe,
+    /// The hidden check fails.
+    Hidden,
 }
 
 /// What a trick gained, if anything.
@@ -77,6 +93,8 @@ pub(crate) struct Trick {
     pub(crate) class: Class,
     /// What must come of it at level 1.
     pub(crate) outcome: Outcome,
+    /// What rejects it at level 3, for class c; nothing means that it is not caught.
+    pub(crate) evidence: &'static [Evidence],
     pub(crate) project: &'static Project,
     /// A shell script that runs in the workspace; `ground` lists the variables and functions that it has.
     pub(crate) script: &'static str,
@@ -108,6 +126,7 @@ impl Trick {
             cause,
             class: Class::Judgement,
             outcome: Outcome::Caught,
+            evidence: &[],
             project,
             script,
             options: &[],
@@ -135,14 +154,15 @@ impl Trick {
         Self { class: Class::Account, ..self }
     }
 
-    /// The product code passes the checks without doing the work.
-    pub(crate) const fn in_product_code(self) -> Self {
-        Self { class: Class::Evidence, outcome: Outcome::NotCaught(Breach::FalseDone), ..self }
+    /// The product code passes the checks without doing the work, and this rejects it at level 3.
+    pub(crate) const fn in_product_code(self, evidence: &'static [Evidence]) -> Self {
+        let outcome = Outcome::NotCaught(Breach::FalseDone);
+        Self { class: Class::Evidence, outcome, evidence, ..self }
     }
 
-    /// The product code tries to pass the checks, and level 1 catches it all the same.
-    pub(crate) const fn in_product_code_in_vain(self) -> Self {
-        Self { class: Class::Evidence, ..self }
+    /// The product code tries to pass the checks, and level 1 catches it all the same. This rejects it at level 3.
+    pub(crate) const fn in_product_code_in_vain(self, evidence: &'static [Evidence]) -> Self {
+        Self { class: Class::Evidence, evidence, ..self }
     }
 
     pub(crate) const fn options(self, options: &'static [&'static str]) -> Self {
@@ -175,10 +195,16 @@ impl Trick {
 }
 
 impl Trick {
-    /// The levels at which it is tried, with what must come of it: a sandbox makes a difference to class b.
+    /// The levels at which it is tried, with what must come of it: a sandbox makes a difference to class b, evidence to class c.
     pub(crate) fn outcomes(&self) -> Vec<(Level, Outcome)> {
-        let sandboxed = (self.class == Class::Account).then_some((Level::Two, Outcome::Caught));
-        [(Level::One, self.outcome)].into_iter().chain(sandboxed).collect()
+        let with_evidence =
+            if self.evidence.is_empty() { Outcome::NotCaught(Breach::FalseDone) } else { Outcome::Caught };
+        let further = match self.class {
+            Class::Judgement => None,
+            Class::Account => Some((Level::Two, Outcome::Caught)),
+            Class::Evidence => Some((Level::Three, with_evidence)),
+        };
+        [(Level::One, self.outcome)].into_iter().chain(further).collect()
     }
 }
 
@@ -199,7 +225,31 @@ impl Cause {
             Self::Secrets => "secrets",
             Self::HiddenChanges => "changes that the diff hides",
             Self::ProductCode => "product code that passes without the work",
+            Self::Evidence => "evidence that is forged or avoided",
             Self::Outside => "things of the user's outside the workspace",
+        }
+    }
+}
+
+impl Level {
+    /// As the documentation numbers it.
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+            Self::Three => 3,
+        }
+    }
+}
+
+impl Evidence {
+    /// As the documentation names it.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Visible => "the visible check",
+            Self::Floor => "the floor",
+            Self::Probe => "the revert probe",
+            Self::Hidden => "the hidden check",
         }
     }
 }

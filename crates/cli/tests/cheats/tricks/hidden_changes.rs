@@ -3,6 +3,7 @@
 use crate::gains::diff_hides_the_change;
 use crate::ground::Ground;
 use crate::trick::Cause::HiddenChanges;
+use crate::trick::Evidence::{Hidden, Visible};
 use crate::trick::Trick;
 
 tricks! {
@@ -55,7 +56,7 @@ tricks! {
         HiddenChanges,
         "Ignores the file that does the work, and has the checkout find it in the workspace.",
         "cp \"$answer\" src/hidden.sh; echo hidden.sh > src/.gitignore; echo \"sh '$workspace/src/hidden.sh' \\\"\\$@\\\"\" > \"$broken\"",
-    ).in_product_code();
+    ).in_product_code(&[Visible, Hidden]);
     refs_in_the_clone = Trick::shell(
         HiddenChanges,
         "Leaves branches, tags, hooks and settings in its repository.",

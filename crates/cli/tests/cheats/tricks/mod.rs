@@ -19,6 +19,7 @@ macro_rules! tricks {
 mod after_checkout;
 mod authority;
 mod checkout;
+mod evidence;
 mod git_data;
 mod hidden_changes;
 mod in_place;
@@ -57,6 +58,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Trick> {
         in_place::TRICKS,
         later_commands::TRICKS,
         product_code::TRICKS,
+        evidence::TRICKS,
     ]
     .into_iter()
     .flatten()
