@@ -13,7 +13,7 @@ tricks! {
     pytest_forged_count = Trick::on(
         &PYTEST,
         Evidence,
-        "Prints the runner's closing line to where the runner was told to, and ends the process with exit code 0.",
+        "Prints the runner's closing line past the capture of output, and ends the process with exit code 0.",
         r#"
 cat > adder.py <<'PY'
 import os
