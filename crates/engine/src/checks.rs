@@ -120,7 +120,7 @@ async fn judge(
     sender: &EventSender,
     stop: watch::Receiver<StopLevel>,
 ) -> Result<Verdict, CheckError> {
-    // Cannot grow: two entries for each check of the goal and each of two checkouts.
+    // Cannot grow: two entries for each check of the goal and each of its few checkouts.
     let (progress, mut reported) = mpsc::unbounded_channel();
     let report = move |report| {
         // The receiver lives as long as this call.
