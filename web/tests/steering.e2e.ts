@@ -75,6 +75,52 @@ describe('steering', () => {
     await main.locator('.chip', { hasText: 'cancelled' }).waitFor();
   });
 
+  it('sends no answer to another question than the one that was being answered', async () => {
+    const { page } = desk;
+    const first = await createGoal(page, 'asks', 'Ask first');
+    const item = (title: string) => page.locator('#inbox .item', { hasText: title });
+    await open('/');
+    await item('Ask first').waitFor();
+    const second = await createGoal(page, 'asks', 'Ask second');
+    await item('Ask second').waitFor();
+    const field = item('Ask first').getByLabel('Your answer');
+    await page.keyboard.press('a');
+    await page.keyboard.type('gre');
+    await send(page, 'POST', `/goals/${first}/answer`, { text: 'blue', question: 1 });
+    await item('Ask first').getByText('Answered elsewhere: blue. Your text was not sent.').waitFor();
+    await page.keyboard.type('y and a bit');
+    await page.keyboard.press('Enter');
+    expect(await field.inputValue()).toBe('grey and a bit');
+    expect(await item('Ask second').getByLabel('Your answer').inputValue()).toBe('');
+    expect((await send(page, 'GET', `/goals/${second}`)).json.phase).toBe('blocked');
+    expect(await page.evaluate((id) => localStorage.getItem(`towline.draft.answer.${id}.1`), first)).toBe('grey and a bit');
+    await page.waitForFunction(() => document.title.startsWith('(1) '));
+    await item('Ask first').getByRole('button', { name: 'Discard' }).click();
+    await item('Ask first').waitFor({ state: 'detached' });
+    // Whoever types on does not start something else.
+    await page.keyboard.type('nab');
+    expect(await page.evaluate(() => [location.hash, document.activeElement?.tagName])).toEqual(['#/', 'BODY']);
+    await item('Ask second').getByRole('button', { name: 'red' }).click();
+    await item('Ask second').waitFor({ state: 'detached' });
+  });
+
+  it('keeps the message that is being written when the goal ends', async () => {
+    const { page } = desk;
+    const id = await createGoal(page, 'long', 'End while somebody writes');
+    await open(`/goal/${id}`);
+    await page.getByRole('feed').getByText('Round 1 of').waitFor();
+    await page.keyboard.press('t');
+    await page.keyboard.type('try the ');
+    await send(page, 'POST', `/goals/${id}/cancel`);
+    await page.getByText('The goal has ended. Your message was not sent.').waitFor();
+    await page.keyboard.type('nearest one');
+    const field = page.getByLabel('Message to the agent');
+    expect(await field.inputValue()).toBe('try the nearest one');
+    expect(await page.evaluate((goal) => localStorage.getItem(`towline.draft.tell.${goal}`), id)).toBe('try the nearest one');
+    await page.getByRole('button', { name: 'Discard' }).click();
+    await field.waitFor({ state: 'detached' });
+  });
+
   it('shows a check that turns from red to green', async () => {
     const id = await createGoal(desk.page, 'mends', 'Mend the file', { checks: ['grep -q mended sort.txt'] });
     await open(`/goal/${id}`);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { answerText, chosenOf } from './answers';
+import { answerText, chosenOf, closedBecause } from './answers';
 
 const colour = { options: [{ label: 'red' }, { label: 'blue, or so' }] };
 
@@ -33,5 +33,14 @@ describe('a draft of an answer', () => {
     expect(chosenOf([colour, colour], undefined)).toEqual([empty, empty]);
     expect(chosenOf([colour], 'words')).toEqual([empty]);
     expect(chosenOf([colour], [{ options: [2, 'x', -1], own: 3 }])).toEqual([empty]);
+  });
+});
+
+describe('a question that was closed elsewhere', () => {
+  it('says why', () => {
+    expect(closedBecause('the\nblue one.', { phase: 'running' })).toBe('Answered elsewhere: the blue one.');
+    expect(closedBecause(undefined, { phase: 'cancelled' })).toBe('The goal has ended.');
+    expect(closedBecause(undefined, { phase: 'running' })).toBe('The agent does not wait for an answer any more.');
+    expect(closedBecause(undefined, undefined)).toBe('The agent does not wait for an answer any more.');
   });
 });

@@ -1,5 +1,8 @@
 /** Turns choices into the text that the server reads as an answer. */
 
+import { statusOf } from './status';
+import { oneLine } from './text';
+
 export interface Chosen {
   /** Places of the options, counted from 0. */
   options: readonly number[];
@@ -34,4 +37,11 @@ function answerOf(part: Asked, chosen: Chosen | undefined): string {
   const options = chosen?.options ?? [];
   if (own === '') return options.map((place) => String(place + 1)).join(', ');
   return [...options.map((place) => part.options[place]?.label ?? ''), own].join(', ');
+}
+
+/** Why a question cannot be answered, from the answer that somebody else gave, if any. */
+export function closedBecause(answer: string | undefined, goal: { phase: string } | undefined): string {
+  if (answer !== undefined) return `Answered elsewhere: ${oneLine(answer).replace(/\.$/, '')}.`;
+  if (goal !== undefined && statusOf(goal).group === 'ended') return 'The goal has ended.';
+  return 'The agent does not wait for an answer any more.';
 }

@@ -170,7 +170,8 @@ function askedText(about: Fields): string {
   return list(about.parts).map((part) => text(fields(part).text)).join('\n');
 }
 
-function replyText(reply: Fields): string {
+/** An answer in words. */
+export function replyText(reply: Fields): string {
   switch (reply.reply) {
     case 'chosen':
       return list(reply.answers).map(text).join('\n');

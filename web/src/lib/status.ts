@@ -35,6 +35,9 @@ const STATUSES: Readonly<Record<string, Status>> = {
   unreadable: { label: 'unreadable', tone: 'bad', group: 'ended' },
 };
 
+/** The filter for everything that needs a person, whatever its phase. */
+export const NEEDS = 'needs';
+
 /** All phases in the order of a goal's life. */
 export const PHASES: readonly string[] = Object.keys(STATUSES);
 
@@ -98,6 +101,12 @@ export function stepsOf(goal: { phase: string; candidate?: string | null; merged
     retry: ['escalated', 'failed', 'cancelled', 'unproven', 'limited', 'sleeping'].includes(phase),
     merge: (phase === 'done' || phase === 'unproven') && !isMerged(goal),
   };
+}
+
+/** When the agent gets a message that is sent now. */
+export function arrivalOf({ phase }: { phase: string }): string {
+  if (phase === 'running' || phase === 'blocked') return 'when its running tool has ended, or its turn';
+  return phase === 'checking' ? 'if it continues' : 'when it continues';
 }
 
 /** Why a goal is where it is, in one sentence; empty when the label is enough. */

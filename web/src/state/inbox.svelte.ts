@@ -2,13 +2,15 @@
 
 import { load, loadJson, onOtherTab, store, storeJson } from '../lib/storage';
 import { baseName, sentence, words } from '../lib/format';
+import { countOf } from '../lib/needs';
 import { reasonOf, STOPPED } from '../lib/status';
 import { oneLine } from '../lib/text';
 import type { AccountLine, GoalLine, QuestionLine } from '../lib/types';
+import { isClosed, shownQuestions } from './held.svelte';
 import { pool } from './pool.svelte';
 
 export type InboxItem =
-  | { kind: 'question'; key: string; question: QuestionLine; goal: GoalLine | undefined }
+  | { kind: 'question'; key: string; question: QuestionLine; goal: GoalLine | undefined; closed: boolean }
   | { kind: 'goal'; key: string; goal: GoalLine; summary: string; read: boolean }
   | { kind: 'account'; key: string; account: AccountLine }
   | { kind: 'problem'; key: string; text: string };
@@ -41,8 +43,14 @@ class Inbox {
 
   items = $derived.by((): InboxItem[] => [...problems(), ...questions(), ...stopped(this.#read), ...accounts()]);
 
-  /** Those that still count: reading clears what only has to be seen; a question counts until it is answered. */
-  count = $derived(this.items.filter((item) => item.kind !== 'goal' || !item.read).length);
+  #counted = $derived(countOf(this.items));
+
+  /** The goals that still count: reading clears what only has to be seen; a question counts until it is answered. */
+  goals = $derived(this.#counted.goals);
+  /** Accounts and problems. */
+  others = $derived(this.#counted.others);
+  /** How many things need a person: the one number that every place shows. */
+  count = $derived(this.goals.size + this.others);
 
   markRead(goal: GoalLine | undefined): void {
     if (goal === undefined) return;
@@ -65,12 +73,13 @@ function keyOf(goal: GoalLine): string {
 
 function questions(): InboxItem[] {
   const soon = (question: QuestionLine): string => question.deadline ?? '9';
-  const sorted = [...pool.questions].sort((a, b) => soon(a).localeCompare(soon(b)) || a.asked_at.localeCompare(b.asked_at));
+  const sorted = shownQuestions().sort((a, b) => soon(a).localeCompare(soon(b)) || a.asked_at.localeCompare(b.asked_at));
   return sorted.map((question) => ({
     kind: 'question',
     key: `${question.goal}:question:${question.id}`,
     question,
     goal: pool.goals.get(question.goal),
+    closed: isClosed(question),
   }));
 }
 

@@ -1,8 +1,13 @@
 /** Keys of the page. Each view adds its own and takes them back when it goes away. */
 
+import { Quiet } from '../lib/quiet';
+
 type Action = () => void;
 
 const actions = new Map<string, Action[]>();
+
+const FIELD = 'input, textarea, select, [contenteditable]';
+const quiet = new Quiet();
 
 /** Adds keys. Those of the newest view count. Returns how to remove them. */
 export function addKeys(keys: Record<string, Action>): () => void {
@@ -17,14 +22,48 @@ export function onKey(event: KeyboardEvent): void {
   const target = event.target as HTMLElement | null;
   const withControl = event.ctrlKey || event.metaKey;
   const name = withControl ? `ctrl+${event.key.toLowerCase()}` : event.key;
-  const isTyping = target?.closest('input, textarea, select, [contenteditable]') != null;
+  const isTyping = target?.closest(FIELD) != null;
   if (isTyping && name === 'Escape') return target?.blur();
   if (event.altKey || (isTyping && !withControl)) return;
+  if (!withControl && !quiet.allows(performance.now())) return;
   if (document.querySelector('dialog[open]') !== null && name !== 'ctrl+k') return;
   const action = actions.get(name)?.at(-1);
   if (action === undefined) return;
   event.preventDefault();
   action();
+}
+
+/** Runs what is behind a key, if the view has it. */
+export function runKey(name: string): void {
+  actions.get(name)?.at(-1)?.();
+}
+
+/** Keeps keys from acting for a while after the field with the focus has gone. Returns how to stop. */
+export function watchFields(): () => void {
+  const stop = new AbortController();
+  const { signal } = stop;
+  let field: HTMLElement | undefined;
+  const look = (): void => {
+    if (field === undefined || (field.isConnected && !field.matches(':disabled'))) return;
+    field = undefined;
+    quiet.lost(performance.now());
+  };
+  const removed = new MutationObserver(look);
+  removed.observe(document.body, { childList: true, subtree: true });
+  addEventListener('focusin', ({ target }) => {
+    look();
+    // The palette goes away only when somebody has chosen in it.
+    field = target instanceof HTMLElement && target.matches(FIELD) && !target.matches('[role="combobox"]') ? target : undefined;
+  }, { signal });
+  addEventListener('focusout', ({ target }) => {
+    // Some browsers report it while the field is being taken away.
+    setTimeout(() => {
+      look();
+      if (field === target && document.activeElement !== target) field = undefined;
+    });
+  }, { signal });
+  signal.addEventListener('abort', () => removed.disconnect());
+  return () => stop.abort();
 }
 
 /** Moves the focus among the rows that can be chosen. */
