@@ -7,6 +7,7 @@ import type {
 } from './types';
 
 const PREFIX = '/api/v1';
+const UNREACHED = 'The server cannot be reached.';
 
 /** A request that failed. The message is for people. */
 export class ApiError extends Error {
@@ -52,7 +53,7 @@ export async function send(method: 'GET' | 'POST', path: string, options: Option
     response = await fetch(PREFIX + path, init);
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw new ApiError('The server cannot be reached.', 0, 'Check whether `towline up` is running.');
+    throw new ApiError(UNREACHED, 0, 'Check whether `towline up` is running.');
   }
   if (response.ok) return response;
   const failure = await failureOf(response);
@@ -152,6 +153,11 @@ export const api = {
 function lastPlace(tag: string | null): number | undefined {
   const digits = /^(?:W\/)?"(\d+)"$/.exec(tag ?? '')?.[1];
   return digits === undefined ? undefined : Number(digits);
+}
+
+/** What is left of a failure when the connection is back. */
+export function withoutLoss(failure: string): string {
+  return failure.includes(UNREACHED) ? '' : failure;
 }
 
 /** What a person reads about a failure. */

@@ -29,10 +29,30 @@ describe('entries of a log', () => {
     const check = (state: string) => ({ kind: 'check', check: { name: 'tests', state, evidence: 'e', problem: '', seconds: 1.5 } });
     expect(contents).toEqual([
       check('failed'),
-      { kind: 'note', text: '1 of 1 checks failed.', tone: 'bad' },
+      { kind: 'note', text: 'The check failed.', tone: 'bad' },
       check('passed'),
-      { kind: 'note', text: 'All checks passed (1).', tone: 'good' },
+      { kind: 'note', text: 'The check passed.', tone: 'good' },
     ]);
+  });
+
+  it('count the checks that failed', () => {
+    const verdict = (...met: boolean[]): Envelope => event({ kind: 'verdict_reached', verdict: { checks: met.map((one) => ({ met: one })) } });
+    const entries = buildEntries([verdict(true, true), verdict(true, false), verdict(false, false), event({ kind: 'baseline_reached', checks: [{ met: false }] })]);
+    expect(entries.map(({ content }) => 'text' in content && content.text)).toEqual([
+      'All 2 checks passed.', '1 of 2 checks failed.', 'All 2 checks failed.', 'Before any work: the check failed.',
+    ]);
+  });
+
+  it('show no tool and no check as running once its attempt or its goal has ended', () => {
+    const call = (id: string, status: string): Envelope => agent({ kind: 'tool', id, name: 'Bash', title: id, status });
+    const entries = buildEntries([
+      call('a', 'ok'), call('b', 'running'),
+      event({ kind: 'attempt_ended', end: { end: 'completed' }, exit: {} }),
+      event({ kind: 'check_started', name: 'tests' }),
+      event({ kind: 'phase_changed', phase: { phase: 'cancelled' } }),
+    ]);
+    const states = entries.map(({ content }) => (content.kind === 'tool' ? content.tool.status : content.kind === 'check' ? content.check.state : 'text' in content && content.text));
+    expect(states).toEqual(['ok', 'cancelled', 'The agent ended its turn', 'cancelled', 'cancelled']);
   });
 
   it('show a judge without a verdict as a remark in place of its check', () => {

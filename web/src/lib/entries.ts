@@ -30,7 +30,7 @@ export interface Tool {
 
 export interface Check {
   name: string;
-  state: 'running' | 'passed' | 'failed';
+  state: 'running' | 'passed' | 'failed' | 'cancelled';
   evidence: string;
   problem: string;
   seconds: number | undefined;
@@ -54,6 +54,7 @@ export function buildEntries(events: readonly Envelope[]): Entry[] {
     const id = openId(event);
     const known = id === undefined ? undefined : open.get(id);
     const content = contentOf(event, known?.content);
+    if (event.kind === 'attempt_ended' || content?.kind === 'divider') endOpen(open, event);
     if (content === undefined) continue;
     if (known === undefined) {
       const entry = { key: event.seq, at: event.at, attempt: event.attempt, below: event.below, content };
@@ -69,6 +70,20 @@ export function buildEntries(events: readonly Envelope[]): Entry[] {
   }
   return entries;
 }
+
+/** What is cut off by the end of its attempt or its goal reports no end of its own. */
+function endOpen(open: ReadonlyMap<string, Entry>, { kind, attempt }: Envelope): void {
+  for (const entry of open.values()) {
+    const { content } = entry;
+    if (content.kind === 'tool' && (kind !== 'attempt_ended' || entry.attempt === attempt) && UNDER_WAY.has(content.tool.status)) {
+      entry.content = { kind: 'tool', tool: { ...content.tool, status: 'cancelled' } };
+    } else if (content.kind === 'check' && kind === 'phase_changed' && content.check.state === 'running') {
+      entry.content = { kind: 'check', check: { ...content.check, state: 'cancelled' } };
+    }
+  }
+}
+
+const UNDER_WAY = new Set(['pending', 'running']);
 
 function openId({ kind, attempt, fields: given }: Envelope): string | undefined {
   if (kind === 'agent.tool') return `tool:${attempt}:${text(given.id)}`;
@@ -209,6 +224,8 @@ function attemptEnded(event: Envelope): Content {
   const exit = fields(event.fields.exit);
   const tone: Tone = end === 'completed' ? 'quiet' : end === 'asked' || end === 'slept' || end === 'interrupted' ? 'wait' : 'bad';
   const detail = text(fields(event.fields.end).message) || (tone === 'bad' ? text(exit.stderr_tail).trim().slice(-400) : '');
+  // Whether the goal is reached is for the checks to say.
+  if (end === 'completed' && detail === '') return { kind: 'divider', text: 'The agent ended its turn', tone };
   return { kind: 'divider', text: `Attempt ${event.attempt ?? ''} ended: ${words(end)}${detail === '' ? '' : ` (${detail})`}`, tone };
 }
 
@@ -226,9 +243,14 @@ function checkOf(result: Fields): Check {
 function verdict(given: Fields): Content {
   const checks = list(given.checks).map(fields);
   const failed = checks.filter((check) => check.met !== true).length;
-  return failed === 0
-    ? { kind: 'note', text: `All checks passed (${checks.length}).`, tone: 'good' }
-    : { kind: 'note', text: `${failed} of ${checks.length} checks failed.`, tone: 'bad' };
+  return { kind: 'note', text: `${outcome(failed, checks.length)}.`, tone: failed === 0 ? 'good' : 'bad' };
+}
+
+/** How many of the checks failed, in words. */
+function outcome(failed: number, all: number): string {
+  if (all === 1) return failed === 0 ? 'The check passed' : 'The check failed';
+  if (failed === 0) return `All ${all} checks passed`;
+  return failed === all ? `All ${all} checks failed` : `${failed} of ${all} checks failed`;
 }
 
 /** Phases that a person wants to see between the lines; the others show by what happens in them. */
@@ -273,7 +295,7 @@ function noteOf({ kind, fields: given }: Envelope): Content | undefined {
     case 'baseline_reached': {
       const checks = list(given.checks).map(fields);
       const failed = checks.filter((check) => check.met !== true).length;
-      return note(`Before any work, ${failed} of ${checks.length} checks failed.`);
+      return note(`Before any work: ${outcome(failed, checks.length).replace(/^[TA]/, (letter) => letter.toLowerCase())}.`);
     }
     case 'baseline_unknown':
       return note(`Nothing is known about the checks before the work: ${text(given.reason)}`, 'wait');

@@ -1,6 +1,6 @@
 /** Times, money and names for people. */
 
-import type { UsageReport } from './types';
+import type { CostReport, UsageReport } from './types';
 
 /** The end of an id, as the terminal shows it. */
 export function shortId(id: string): string {
@@ -26,14 +26,11 @@ export function duration(seconds: number): string {
   return `${days} d${hours % 24 ? ` ${hours % 24} h` : ''}`;
 }
 
-/** A countdown that shows its seconds. */
+/** What is left of a time, so that nobody reads it as a time of day. */
 export function countdown(seconds: number): string {
   const whole = Math.max(0, Math.ceil(seconds));
-  const two = (n: number): string => String(n).padStart(2, '0');
-  const hours = Math.floor(whole / 3_600);
-  const rest = `${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`;
-  if (hours >= 48) return duration(whole);
-  return hours > 0 ? `${hours}:${rest}` : rest;
+  if (whole < 60) return `${whole} s`;
+  return whole < 3_600 ? `${Math.floor(whole / 60)} min${whole % 60 ? ` ${whole % 60} s` : ''}` : duration(whole);
 }
 
 export function ago(at: string, now: number): string {
@@ -67,6 +64,11 @@ export function dollars(amount: number): string {
 export function cost(usage: Pick<UsageReport, 'cost_usd' | 'estimated' | 'partial'>): string {
   if (usage.cost_usd === null || usage.cost_usd === undefined) return 'unknown';
   return `${usage.estimated ? '~' : ''}${dollars(usage.cost_usd)}${usage.partial ? '+' : ''}`;
+}
+
+/** What was spent in a time. Where nothing ran, nothing was spent. */
+export function spent({ lines, total }: Pick<CostReport, 'lines' | 'total'>): string {
+  return lines.length === 0 ? dollars(0) : cost(total);
 }
 
 export function count(n: number): string {

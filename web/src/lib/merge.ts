@@ -25,3 +25,27 @@ export function planRequest({ into, style, message, unproven }: MergeChoice): Ne
 export function mergeRequest(choice: MergeChoice, plan: Pick<MergeReport, 'into' | 'candidate'>): NewMerge {
   return { ...planRequest(choice), dry_run: false, into: plan.into, candidate: plan.candidate };
 }
+
+export interface Conflict {
+  into: string;
+  /** The paths as the message lists them. */
+  paths: string;
+}
+
+/** The conflict that a message of the server reports. */
+export function conflictOf(message: string): Conflict | undefined {
+  const [, into, paths] = /^the work and `(.+?)` changed the same places in (.+)$/s.exec(message) ?? [];
+  return into === undefined || paths === undefined ? undefined : { into, paths };
+}
+
+/** The commit as people write it. */
+const short = (candidate: string): string => candidate.slice(0, 12);
+
+/** The prompt that the command line suggests, too. */
+export function resolvePrompt(candidate: string): string {
+  return `merge ${short(candidate)} and resolve the conflicts`;
+}
+
+export function resolveCommand(candidate: string, into: string): string {
+  return `git switch ${into} && git merge ${short(candidate)}`;
+}

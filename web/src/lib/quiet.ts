@@ -13,7 +13,7 @@ export class Quiet {
     this.#since = now;
   }
 
-  /** Takes a key that was pressed outside of all fields, and returns whether it may act. */
+  /** Takes a key with a character that was pressed outside of all fields, and returns whether it may act. */
   allows(now: number): boolean {
     if (now - this.#since >= QUIET_FOR) return true;
     this.#since = now;

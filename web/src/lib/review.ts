@@ -81,6 +81,12 @@ export function withoutSent(comments: readonly Comment[], sent: readonly Comment
   return comments.filter((one) => !sent.includes(one));
 }
 
+/** Whether a file was ticked, and is another one by now. */
+export function isOutdated(file: DiffFile, ticks: Readonly<Record<string, string>>): boolean {
+  const ticked = ticks[file.path];
+  return ticked !== undefined && ticked !== file.digest;
+}
+
 /** Ticks of files that are still as they were when they were ticked. */
 export function validTicks(files: readonly DiffFile[], ticks: Readonly<Record<string, string>>): Set<string> {
   return new Set(files.filter((file) => ticks[file.path] === file.digest).map((file) => file.path));

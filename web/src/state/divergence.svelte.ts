@@ -3,6 +3,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 import { api } from '../lib/client';
 import { divergenceOf, hasWorkToMerge, type Compared, type Divergence } from '../lib/divergence';
+import { LazyReads } from '../lib/lazy';
 import type { DivergenceReport } from '../lib/types';
 import { pool } from './pool.svelte';
 
@@ -14,10 +15,7 @@ class Divergences {
   round = $state(0);
 
   #reports = new SvelteMap<string, DivergenceReport>();
-  /** The state of each goal that was read last. */
-  #read = new Map<string, string>();
-  #waiting = new Map<string, string>();
-  #reading = 0;
+  #reads = new LazyReads(AT_ONCE);
 
   /** Follows what moves branches: merges, and whatever the user did while the page was not looked at. */
   start(): () => void {
@@ -38,28 +36,11 @@ class Divergences {
 
   /** Reads it, unless that is known of the goal as it is now. */
   want(goal: Compared): void {
-    const state = `${this.round} ${goal.phase} ${goal.attempts}`;
-    if (!hasWorkToMerge(goal) || this.#read.get(goal.id) === state) return;
-    this.#read.set(goal.id, state);
-    this.#waiting.set(goal.id, state);
-    this.#next();
-  }
-
-  #next(): void {
-    const next = this.#waiting.entries().next().value;
-    if (next === undefined || this.#reading >= AT_ONCE) return;
-    const [id, state] = next;
-    this.#waiting.delete(id);
-    this.#reading++;
-    void api
-      .divergence(id)
-      .then((report) => this.#reports.set(id, report))
-      // It is not worth a message: the merge itself reports what is wrong.
-      .catch(() => { if (this.#read.get(id) === state) this.#read.delete(id); })
-      .finally(() => {
-        this.#reading--;
-        this.#next();
-      });
+    if (!hasWorkToMerge(goal)) return;
+    // What fails is not worth a message: the merge itself reports what is wrong.
+    this.#reads.want(goal.id, `${this.round} ${goal.phase} ${goal.attempts}`, async () => {
+      this.#reports.set(goal.id, await api.divergence(goal.id));
+    });
   }
 }
 

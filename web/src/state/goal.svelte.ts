@@ -8,6 +8,7 @@ import { LogRange } from '../lib/range';
 import { Refresh } from '../lib/refresh';
 import { browserTurns, inTurn } from '../lib/turns';
 import type { EventPage, GoalReport } from '../lib/types';
+import { whenBack } from './back.svelte';
 import { pool } from './pool.svelte';
 
 const PAGE = 200;
@@ -53,10 +54,12 @@ export class GoalState {
   open(): () => void {
     this.#stop?.();
     const stopListening = pool.listen((event) => this.#take(event), () => void this.#load());
+    const onBack = $effect.root(() => whenBack(() => { if (this.problem !== '') void this.#load(); }));
     const onVisible = (): void => this.#followLive();
     document.addEventListener('visibilitychange', onVisible);
     this.#stop = () => {
       stopListening();
+      onBack();
       document.removeEventListener('visibilitychange', onVisible);
       this.#live?.abort();
       this.#live = undefined;

@@ -6,6 +6,10 @@ type Action = () => void;
 
 const actions = new Map<string, Action[]>();
 
+/** What a view can do without a key of its own. */
+export const CANCEL = 'action:cancel';
+export const RETRY = 'action:retry';
+
 const FIELD = 'input, textarea, select, [contenteditable]';
 const quiet = new Quiet();
 
@@ -25,7 +29,7 @@ export function onKey(event: KeyboardEvent): void {
   const isTyping = target?.closest(FIELD) != null;
   if (isTyping && name === 'Escape') return target?.blur();
   if (event.altKey || (isTyping && !withControl)) return;
-  if (!withControl && !quiet.allows(performance.now())) return;
+  if (!withControl && event.key.length === 1 && !quiet.allows(performance.now())) return;
   if (document.querySelector('dialog[open]') !== null && name !== 'ctrl+k') return;
   const action = actions.get(name)?.at(-1);
   if (action === undefined) return;

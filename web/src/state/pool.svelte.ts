@@ -8,6 +8,7 @@ import { Refresh } from '../lib/refresh';
 import { ACTIVE, ENDED, STOPPED } from '../lib/status';
 import { oneLine } from '../lib/text';
 import type { AccountLine, CostReport, GoalLine, GoalReport, ProjectLine, QuestionLine, QueueReport } from '../lib/types';
+import { checked } from './checked.svelte';
 
 const PAGE = 200;
 const ENDED_PAGE = 50;
@@ -28,6 +29,8 @@ class Pool {
   /** What each goal did last, as far as this page has seen it. */
   doing = $state.raw<ReadonlyMap<string, string>>(new Map());
   connection = $state<FeedState>('connecting');
+  /** How often a lost connection came back. */
+  returns = $state(0);
   loaded = $state(false);
   problem = $state('');
   /** Where the list of ended goals continues. */
@@ -51,8 +54,9 @@ class Pool {
     this.#feed = new Feed(browserSurroundings(), {
       event: (data) => this.#take(data),
       state: (state) => {
+        if (state === 'open' && this.connection === 'lost') this.returns++;
         this.connection = state;
-        if (!this.loaded) this.#all.within(0);
+        if (!this.loaded || (state === 'open' && this.problem !== '')) this.#all.within(0);
       },
       removed: (data) => this.#takeRemoved(data),
       resync: () => this.reload(),
@@ -100,6 +104,7 @@ class Pool {
   /** Takes over a goal that a request returned, so that its effect shows at once. */
   take(report: GoalReport): void {
     const { attempts, ...rest } = report;
+    checked.take(report);
     this.#put([{ ...rest, attempts: attempts.length }]);
     this.#queue.within(100);
     this.#questions.within(0);
@@ -165,6 +170,7 @@ class Pool {
       this.#put(active);
       const listed = new Set(active.map((goal) => goal.id));
       const { found, gone, left, failure } = await readEach(ids.filter((id) => !listed.has(id)), async (id) => (await api.goal(id)).report);
+      found.forEach(checked.take);
       this.#put(found.map(({ attempts, ...rest }) => ({ ...rest, attempts: attempts.length })));
       this.#forget(gone);
       ids = left;
