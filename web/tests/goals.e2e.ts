@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createGoal, inspect, openDesk, repository, type Desk } from './browser';
+import { createGoal, inspect, openDesk, repository, send, type Desk } from './browser';
 
 let desk: Desk;
 const goals: Record<string, string> = {};
@@ -40,6 +40,17 @@ describe('a goal on the page', () => {
     await desk.page.getByLabel('Dollars').fill('100');
     await desk.page.reload();
     await desk.page.getByText('Costs at most $100.00').waitFor();
+    await desk.page.getByRole('button', { name: 'Clear' }).click();
+    expect(await desk.page.getByLabel('Task').inputValue()).toBe('');
+    await desk.page.getByRole('button', { name: 'Undo' }).click();
+    await desk.page.getByText('Costs at most $100.00').waitFor();
+    await desk.page.getByLabel('Project').fill('webshop');
+    await desk.page.getByRole('button', { name: 'Create the goal' }).click();
+    await desk.page.getByText('Project: it must be an absolute path').waitFor();
+    // The browser names the request that was refused.
+    desk.complaints.splice(0);
+    await desk.page.getByLabel('Project').fill(repository());
+    expect(await desk.page.getByText('Project: it must be').count()).toBe(0);
     await desk.page.getByLabel('works', { exact: true }).check();
     await desk.page.getByRole('button', { name: 'Create the goal' }).click();
     await desk.page.getByRole('heading', { name: 'Work on the file' }).waitFor();
@@ -122,9 +133,11 @@ describe('a goal on the page', () => {
     expect(await file.getByLabel('Comment on line 2', { exact: true }).last().inputValue()).toBe('One line is enough.');
     await desk.page.getByRole('button', { name: 'Start a follow-up goal' }).click();
     expect(await desk.page.getByLabel('Task').inputValue()).toMatch(/^Follow up on .*\n\nwork.txt:1-2\n> \+line one\n> \+line two\nOne line is enough.$/);
-    await desk.page.getByLabel('works', { exact: true }).check();
+    // The checks and the agent of the goal are there already.
+    expect(await desk.page.getByLabel('Check 1').inputValue()).toBe('test -f work.txt');
+    expect(await desk.page.getByLabel('works', { exact: true }).isChecked()).toBe(true);
     await desk.page.getByRole('button', { name: 'Create the goal' }).click();
-    await desk.page.locator('main .chip', { hasText: /done|unproven/ }).waitFor();
+    await desk.page.locator('main .chip', { hasText: 'done' }).waitFor();
     await open('/');
     const card = desk.page.locator(`[data-goal="${goals.works}"]`);
     await card.getByText('1 commit ahead of main').waitFor();
@@ -145,5 +158,25 @@ describe('a goal on the page', () => {
     await open('/');
     await card.getByText('merged into').waitFor();
     expect(await card.getByText('ahead of').count()).toBe(0);
+  });
+
+  it('shows a conflict, and starts a goal that resolves it', async () => {
+    const { page } = desk;
+    const [mine, theirs] = [await createGoal(page, 'hears', 'Write mine'), await createGoal(page, 'hears', 'Write theirs')];
+    await open(`/goal/${mine}`);
+    await page.locator('main .chip', { hasText: 'done' }).waitFor();
+    expect((await send(page, 'POST', `/goals/${mine}/merge`, {})).status).toBe(200);
+    await open(`/goal/${theirs}`);
+    await page.locator('main .chip', { hasText: 'done' }).waitFor();
+    await page.getByRole('button', { name: 'Merge…' }).click();
+    const conflict = page.getByRole('alert').filter({ hasText: 'changed the same places' });
+    await conflict.getByText('work.txt').waitFor();
+    const { candidate } = (await send(page, 'GET', `/goals/${theirs}`)).json;
+    await conflict.getByText(`git switch main && git merge ${candidate.slice(0, 12)}`).waitFor();
+    // The browser names the plan that was refused.
+    desk.complaints.splice(0);
+    await conflict.getByRole('button', { name: 'Start a goal that resolves it' }).click();
+    expect(await page.getByLabel('Task').inputValue()).toBe(`merge ${candidate.slice(0, 12)} and resolve the conflicts`);
+    expect(await page.getByLabel('hears', { exact: true }).isChecked()).toBe(true);
   });
 });

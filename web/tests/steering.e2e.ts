@@ -35,6 +35,7 @@ describe('steering', () => {
     const file = desk.page.getByRole('region', { name: 'work.txt' });
     await file.getByLabel('Reviewed').check();
     await desk.page.getByText('1 file, 0 reviewed').waitFor();
+    await file.getByText('changed since you reviewed it').waitFor();
     expect(await file.getByLabel('Reviewed').isChecked()).toBe(false);
   });
 
@@ -70,9 +71,13 @@ describe('steering', () => {
     await main.getByRole('button', { name: 'Pause' }).click();
     await main.getByRole('button', { name: 'Resume' }).click();
     await main.locator('.chip', { hasText: 'running' }).waitFor();
-    await main.getByRole('button', { name: 'Cancel…' }).click();
+    await desk.page.keyboard.press('Control+k');
+    await desk.page.keyboard.type('cancel this goal');
+    await desk.page.keyboard.press('Enter');
     await desk.page.getByRole('button', { name: 'Cancel the goal' }).click();
     await main.locator('.chip', { hasText: 'cancelled' }).waitFor();
+    await main.getByText('cancelled').nth(1).waitFor();
+    expect(await main.locator('.state', { hasText: 'running' }).count()).toBe(0);
   });
 
   it('sends no answer to another question than the one that was being answered', async () => {
@@ -137,6 +142,7 @@ describe('steering', () => {
     await open('/');
     const item = desk.page.locator('#inbox .item', { hasText: 'Work on the file' });
     await item.getByRole('button', { name: 'Retry…' }).waitFor();
+    await item.locator('.red', { hasText: "grep -q 'politel[y]' work.txt" }).waitFor();
     await item.getByRole('link', { name: 'Look at it' }).click();
     await desk.page.waitForFunction(() => !document.title.startsWith('('));
     await open(`/goal/${id}/review`);
@@ -204,6 +210,7 @@ describe('steering', () => {
     await desk.page.getByText('Connection lost.').waitFor({ state: 'detached' });
     await desk.page.locator('[data-row]', { hasText: 'Added meanwhile' }).waitFor();
     expect(await desk.page.locator('#search').inputValue()).toBe('meanwhile');
+    await desk.page.getByText('The server cannot be reached').waitFor({ state: 'detached' });
     desk.complaints.splice(0);
   });
 

@@ -167,10 +167,10 @@ describe('every view, light, dark and on a phone', () => {
     const page = await context.newPage();
     page.setDefaultTimeout(60_000);
     await page.goto(await request('sign-in'));
-    await page.getByRole('button', { name: '3 need you' }).waitFor();
+    await page.locator('header').getByRole('button', { name: '3 need you' }).waitFor();
     await page.locator('#inbox').getByRole('button', { name: 'red' }).tap();
     await page.locator('#inbox').getByRole('button', { name: 'Allow once' }).tap();
-    await page.getByRole('button', { name: '1 needs you' }).waitFor();
+    await page.locator('header').getByRole('button', { name: '1 needs you' }).waitFor();
     for (const id of [goals.asks, goals.permit]) await page.locator(`[data-goal="${id}"]`, { hasText: 'done' }).waitFor();
     await context.close();
   });

@@ -14,7 +14,8 @@ export interface BudgetUse {
 type Report = Pick<GoalReport, 'attempts' | 'budget' | 'usage'>;
 
 export function budgetLines({ attempts, budget, usage }: Report): BudgetUse[] {
-  const hasEnded = attempts.some((attempt) => attempt.ended_at != null);
+  // An agent that was stopped may have reported nothing yet.
+  const hasCompleted = attempts.some((attempt) => attempt.end === 'completed');
   return Object.entries(budget).map(([axis, { limit, left }]) => {
     const missing = attempts.length > 0 && isMissing(axis, usage);
     const what = axis === 'usd' ? 'cost' : 'tokens';
@@ -22,7 +23,7 @@ export function budgetLines({ attempts, budget, usage }: Report): BudgetUse[] {
       axis,
       limit,
       used: missing ? undefined : Math.max(0, limit - left),
-      doubt: !missing ? '' : hasEnded ? `this agent reports no ${what}, so this limit cannot stop it` : `no ${what} reported so far`,
+      doubt: !missing ? '' : hasCompleted ? `this agent reports no ${what}, so this limit cannot stop it` : `no ${what} reported so far`,
     };
   });
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { api } from './client';
+import { api, ApiError, messageOf, withoutLoss } from './client';
 
 const keys: (string | undefined)[] = [];
 /** Statuses of the next replies; 0 loses a reply. */
@@ -54,4 +54,9 @@ describe('a request that changes something', () => {
     replies = [503];
     expect(await outcome(api.signOut('s'))).toBe('failed');
   });
+});
+
+it('forgets only the failures of a lost connection when it is back', () => {
+  expect(withoutLoss(messageOf(new ApiError('The server cannot be reached.', 0, 'Check whether it runs.')))).toBe('');
+  expect(withoutLoss('the prompt is empty')).toBe('the prompt is empty');
 });

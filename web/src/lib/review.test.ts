@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseDiff, type DiffFile } from './diff';
-import { commentOn, followUpPrompt, lineOfComment, messageOfComments, validTicks, withoutSent, type Comment } from './review';
+import { commentOn, followUpPrompt, isOutdated, lineOfComment, messageOfComments, validTicks, withoutSent, type Comment } from './review';
 
 const TEXT = `diff --git a/a.py b/a.py
 --- a/a.py
@@ -66,5 +66,6 @@ describe('comments on a diff', () => {
     const ticks = { [file.path]: file.digest };
     expect(validTicks([file], ticks).has('a.py')).toBe(true);
     expect(validTicks([read(TEXT.replace('+2b', '+2c'))], ticks).has('a.py')).toBe(false);
+    expect([isOutdated(file, ticks), isOutdated(read(TEXT.replace('+2b', '+2c')), ticks), isOutdated(file, {})]).toEqual([false, true, false]);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ACTIVE, ENDED, PHASES, proofOf, reasonOf, statusOf, STOPPED, stepsOf } from './status';
+import { ACTIVE, arrivalOf, ENDED, PHASES, proofOf, reasonOf, statusOf, STOPPED, stepsOf } from './status';
 
 describe('the status of a goal', () => {
   it('never shows a goal that needs an answer like one that runs, waits or has ended', () => {
@@ -53,4 +53,10 @@ it('a merge of a goal without checks promises none', () => {
   expect(proofOf({ proven: false }, { phase: 'unproven' })).toBe('None: this goal has no checks.');
   expect(proofOf({ proven: false }, { phase: 'done' })).toMatch(/they run before the merge/);
   expect(proofOf({ proven: true }, { phase: 'done' })).toMatch(/have passed/);
+});
+
+it('a message arrives when the agent can read it', () => {
+  expect(['running', 'blocked', 'checking', 'sleeping'].map((phase) => arrivalOf({ phase }))).toEqual([
+    'when its running tool has ended, or its turn', 'when its running tool has ended, or its turn', 'if it continues', 'when it continues',
+  ]);
 });
