@@ -142,7 +142,7 @@ describe('steering', () => {
     await open('/');
     const item = desk.page.locator('#inbox .item', { hasText: 'Work on the file' });
     await item.getByRole('button', { name: 'Retry…' }).waitFor();
-    await item.locator('.red', { hasText: "grep -q 'politel[y]' work.txt" }).waitFor();
+    await item.locator('.red code').waitFor();
     await item.getByRole('link', { name: 'Look at it' }).click();
     await desk.page.waitForFunction(() => !document.title.startsWith('('));
     await open(`/goal/${id}/review`);

@@ -52,7 +52,13 @@ export function watchFields(): () => void {
     field = undefined;
     quiet.lost(performance.now());
   };
-  const removed = new MutationObserver(look);
+  const removed = new MutationObserver((records) => {
+    look();
+    if (field === undefined || document.activeElement !== document.body) return;
+    // A list that was sorted again has moved the field, which takes the focus from it.
+    const moved = records.some((record) => [...record.removedNodes].some((node) => node.contains(field ?? null)));
+    if (moved) field.focus({ preventScroll: true });
+  });
   removed.observe(document.body, { childList: true, subtree: true });
   addEventListener('focusin', ({ target }) => {
     look();
