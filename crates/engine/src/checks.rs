@@ -99,7 +99,13 @@ pub(crate) async fn run(shared: Arc<Shared>, job: ChecksJob, sender: EventSender
     {
         judged = Err(error.into());
     }
-    let event = match judged {
+    // A driver that is gone needs no report.
+    let _ = sender.send_own(outcome(&goal, judged)).await;
+}
+
+/// What came of the checks.
+fn outcome(goal: &Goal, judged: Result<Verdict, CheckError>) -> Event {
+    match judged {
         Ok(verdict) => Event::VerdictReached { verdict },
         Err(CheckError::Stopped) => Event::Stopped,
         Err(CheckError::NoOpinion { check, agent, reason }) => {
@@ -107,9 +113,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: ChecksJob, sender: EventSender
             Event::JudgeUnavailable { check, agent, account, reason }
         }
         Err(error) => Event::ChecksFailed { error: error.to_string() },
-    };
-    // A driver that is gone needs no report.
-    let _ = sender.send_own(event).await;
+    }
 }
 
 /// Reaches the verdict and reports how the checks go. An engine that was killed may have left a part of the same verdict.
