@@ -202,7 +202,7 @@ step = [
     let towline = desk.start(["run", "Fix it", "--json"]);
     let goal = desk.only_goal();
     wait_for(LIMIT, "the judge", || !of_kind(&desk, &goal, "judge_used").is_empty());
-    let paused = desk.towline(["pause", &goal, "--json"]);
+    let paused = desk.towline(["pause", &goal]);
     assert_eq!(paused.code, Some(0), "{paused:?}");
     finish(towline);
     std::fs::write(desk.home.path().join("go"), "").expect("written");

@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(answer_to(late, timed_out(Timeout::Turn), ""), not_now(true)(no_answer));
         assert_eq!(answer_to(late, timed_out(Timeout::Startup), ""), not_now(false)(no_answer));
         let used = Usage { input: Tokens(1), ..Usage::default() };
-        let lost = "agent `critic` ended as lost";
+        let lost = "agent `critic` ended as supervisor lost";
         assert_eq!(answer_to(None, End::Lost, ""), not_now(false)(lost));
         assert_eq!(answer_with(used, None, End::Lost, ""), not_now(true)(lost));
     }
