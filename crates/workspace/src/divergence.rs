@@ -8,7 +8,7 @@ use crate::{Repository, WorkspaceError};
 /// Work beside the branch that is checked out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
-    /// The branch.
+    /// The branch that would get the work.
     pub into: String,
     /// Commits of the work that the branch does not have.
     pub ahead: usize,
