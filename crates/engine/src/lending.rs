@@ -139,24 +139,58 @@ fn digest_is(bytes: &[u8], wanted: &str) -> bool {
     digest(bytes) == wanted
 }
 
-/// Whether a credential has everything that it had before, with other values.
+/// What agents change when they refresh a credential: tokens, their times and what they are good for, in lower case and without
+/// separators.
+const REFRESHED: [&str; 16] = [
+    "access",
+    "accesstoken",
+    "expires",
+    "expiresat",
+    "expiresin",
+    "expirydate",
+    "idtoken",
+    "lastrefresh",
+    "ratelimittier",
+    "refresh",
+    "refreshtoken",
+    "refreshtokenexpiresat",
+    "scope",
+    "scopes",
+    "subscriptiontype",
+    "token",
+];
+
+/// Whether nothing of a credential is different but what a refresh changes. The user's own agent acts on the rest outside of the
+/// sandbox: another provider or address in it could have that run a command.
 fn is_refreshed(before: &[u8], after: &[u8]) -> bool {
     let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes);
     match (read(before), read(after)) {
-        (Ok(before), Ok(after)) => has_all_of(&before, &after),
+        (Ok(before), Ok(after)) => differs_in_tokens(&before, &after),
         _ => false,
     }
 }
 
-fn has_all_of(before: &Value, after: &Value) -> bool {
-    match (before, after) {
-        (Value::Object(before), Value::Object(after)) => {
-            before.iter().all(|(key, value)| after.get(key).is_some_and(|after| has_all_of(value, after)))
-        }
-        (Value::Object(_), _) | (_, Value::Object(_)) => before.is_null(),
-        (Value::String(before), Value::String(after)) => before.is_empty() || !after.is_empty(),
-        (Value::String(_), _) => false,
-        _ => true,
+fn differs_in_tokens(before: &Value, after: &Value) -> bool {
+    let (Value::Object(before), Value::Object(after)) = (before, after) else { return before == after };
+    let is_there = |key: &String| after.contains_key(key);
+    before.keys().all(is_there)
+        && after.iter().all(|(key, after)| match before.get(key) {
+            _ if is_of_token(key) => is_plain(after),
+            Some(before) => differs_in_tokens(before, after),
+            None => false,
+        })
+}
+
+fn is_of_token(key: &str) -> bool {
+    let name: String = key.chars().filter(char::is_ascii_alphanumeric).collect();
+    REFRESHED.contains(&name.to_ascii_lowercase().as_str())
+}
+
+fn is_plain(value: &Value) -> bool {
+    match value {
+        Value::Array(values) => values.iter().all(Value::is_string),
+        Value::String(text) => !text.is_empty(),
+        value => value.is_number(),
     }
 }
 
@@ -168,7 +202,7 @@ mod tests {
     use super::*;
 
     const FIRST: &str = r#"{"oauth":{"token":"one","expires":1}}"#;
-    const SECOND: &str = r#"{"oauth":{"token":"two","expires":2},"more":true}"#;
+    const SECOND: &str = r#"{"oauth":{"token":"two","expires":2,"id_token":"new"}}"#;
 
     struct Scene {
         dir: tempfile::TempDir,
@@ -263,6 +297,18 @@ mod tests {
         {
             let scene = Scene::new();
             assert_eq!(scene.after(|copy| replace(copy, text)), FIRST, "{:.80}", text);
+        }
+    }
+
+    #[test]
+    fn nothing_but_tokens_and_their_times_goes_back() {
+        for text in [
+            r#"{"oauth":{"token":"two","expires":2},"http://127.0.0.1:1":{"type":"wellknown","token":"x"}}"#,
+            r#"{"oauth":{"token":"two","expires":2,"type":"wellknown"}}"#,
+            r#"{"oauth":{"token":{"command":"sh"},"expires":2}}"#,
+        ] {
+            let scene = Scene::new();
+            assert_eq!(scene.after(|copy| replace(copy, text)), FIRST, "{text}");
         }
     }
 
