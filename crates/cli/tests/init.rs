@@ -238,6 +238,28 @@ fn the_users_own_choice_of_agents_is_left_to_the_user() {
     assert!(text.contains("# agents = [\"claude\"]   # as your own configuration has it"), "{text}");
 }
 
+#[test]
+fn what_is_written_needs_no_trust_of_a_user_who_limits_an_agent() {
+    let mut desk = Desk::new();
+    desk.configure("[agents.claude]\ncommand = [\"true\"]\n");
+    let folder = folder_with_git(&desk);
+    std::fs::write(folder.join("codex"), "#!/bin/sh\n").expect("a program");
+    std::fs::set_permissions(folder.join("codex"), std::fs::Permissions::from_mode(0o755)).expect("made");
+    prefer(&mut desk, &folder);
+    for (name, value) in [("OPENAI_API_KEY", "x"), ("ANTHROPIC_API_KEY", "x")] {
+        desk.set(name, value);
+    }
+    let agents = |desk: &Desk| {
+        let text =
+            desk.towline(["init", "--force", "--json"]).json()["text"].as_str().expect("a text").to_owned();
+        text.lines().find(|line| line.starts_with("agents = ")).expect("agents").to_owned()
+    };
+    assert!(agents(&desk).contains("\"codex\""));
+    desk.agent_settings("permission = \"read-only\"");
+    assert!(agents(&desk).starts_with("agents = [\"claude\"]"));
+    assert_eq!(desk.towline(["trust", "--json"]).json()["state"], "not_needed");
+}
+
 /// A folder with git in it, and no agent.
 fn folder_with_git(desk: &Desk) -> PathBuf {
     let folder = desk.home.path().join("bin");

@@ -210,10 +210,10 @@ fn keep_work(
     Ok(preserved)
 }
 
-/// Whether it fails the next time as well: git refuses what an agent left there, or cannot read it.
+/// Whether it may fail the next time as well, because git refuses what an agent left there, or it cannot be read.
 fn is_lasting(error: &WorkspaceError) -> bool {
-    use WorkspaceError::{GitNotStarted, Locked, Stopped, TimedOut};
-    !matches!(error, GitNotStarted { .. } | Locked { .. } | Stopped | TimedOut { .. })
+    use WorkspaceError::{Git, Io, LargeFileMissing};
+    matches!(error, Git { .. } | Io { .. } | LargeFileMissing { .. })
 }
 
 fn remove(home: &Home, path: PathBuf) -> Result<(), RemovalError> {

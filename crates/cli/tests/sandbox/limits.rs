@@ -74,3 +74,11 @@ fn of_the_users_git_directory_only_objects_can_be_read() {
     let check = format!("test -e done && test -s log.txt && test ! -s seen.txt && test -z \"$({look})\"");
     run_to_done(&desk, &check);
 }
+
+#[test]
+fn no_program_reaches_the_control_group_that_it_shares_with_others() {
+    // It could mount them anew in a namespace of its own, and end or freeze all processes of the engine's group.
+    let tried =
+        "unshare --user true && ! unshare --user --cgroup true 2> refused && grep -q 'not permitted' refused";
+    run_to_done(&desk_doing(&format!("({tried}) && touch done")), &format!("test -e done && {tried}"));
+}
