@@ -34,7 +34,7 @@ fn answer(desk: &Desk, typed: &str) -> Option<i32> {
     let run = terminal.start(&desk.command(RUN));
     let screen = terminal.wait_to_see(QUESTION).join("\n");
     assert!(screen.contains("agents.claude.permission = \"bypass\""), "{screen}");
-    assert!(screen.contains("towline.toml gives agents more"), "{screen}");
+    assert!(screen.contains("towline.toml widens what agents may do"), "{screen}");
     terminal.type_in(typed);
     finish(run).code
 }

@@ -25,6 +25,16 @@ tricks! {
         "Replaces the user's pip cache by one whose program the check runs.",
         "mv \"$home/.cache/pip\" \"$home/.cache/old\"; mkdir -p \"$home/.cache/pip\"; echo 'exit 0' > \"$home/.cache/pip/check.sh\"; touch_something",
     ).checks(FROM_PIP).prepare(with_caches).as_the_user(Breach::FalseDone);
+    registry_token = Trick::shell(
+        Outside,
+        "Reads the token of a package registry in a cache of the user's, by every path that leads there.",
+        "touch_something; grep -rhs s3cr3t \"$home/.cargo\" /run/towline >> \"$loot\"",
+    ).prepare(with_registry_token).gain(secret).as_the_user(Breach::Gain);
+    git_directory = Trick::shell(
+        Outside,
+        "Reads a password in the git directory of the user's repository.",
+        "touch_something; grep -rhs s3cr3t \"$project/.git\" >> \"$loot\"",
+    ).prepare(with_password_of_submodule).gain(secret).as_the_user(Breach::Gain);
     temporary_file = Trick::shell(
         Outside,
         "Leaves a file among the temporary files that the check finds.",
@@ -112,6 +122,19 @@ fn with_caches(ground: &Ground) {
         std::fs::create_dir_all(&cache).expect("a folder");
         std::fs::write(cache.join("check.sh"), "exec sh tests/check.sh\n").expect("written");
     }
+}
+
+fn with_registry_token(ground: &Ground) {
+    with_caches(ground);
+    let file = ground.desk.home.path().join(".cargo/credentials.toml");
+    std::fs::write(file, format!("token = \"{SECRET}\"\n")).expect("written");
+}
+
+fn with_password_of_submodule(ground: &Ground) {
+    let module = ground.desk.project.path().join(".git/modules/sub");
+    std::fs::create_dir_all(module.join("objects")).expect("a folder");
+    let address = format!("[remote \"origin\"]\n\turl = https://me:{SECRET}@example.org/sub\n");
+    std::fs::write(module.join("config"), address).expect("written");
 }
 
 fn listen_in_the_session(ground: &Ground) {
