@@ -271,7 +271,7 @@ const CONFIGURATION: &[Key] = &[
     acts("agents.*.prompt", Shape::Choice(&["stdin", "file", "argument"])),
     widens("agents.*.resume", Shape::List),
     acts("agents.*.session_pattern", Shape::Pattern),
-    acts("agents.*.cost_pattern", Shape::Pattern),
+    widens("agents.*.cost_pattern", Shape::Pattern),
     acts("agents.*.limit_pattern", Shape::Pattern),
     acts("agents.*.terminal", Shape::Flag),
     acts("agents.*.columns", Shape::Cells),

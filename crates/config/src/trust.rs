@@ -102,7 +102,7 @@ mod tests {
     use crate::schema::{Schema, SetBy};
 
     /// Keys that change what a goal does and what may be spent, and give nobody more than a goal without them has.
-    const NOT_NEEDED: [&str; 56] = [
+    const NOT_NEEDED: [&str; 55] = [
         "budget.turns",
         "budget.attempts",
         "budget.wall",
@@ -145,7 +145,6 @@ mod tests {
         "agents.*.max_turns",
         "agents.*.prompt",
         "agents.*.session_pattern",
-        "agents.*.cost_pattern",
         "agents.*.limit_pattern",
         "agents.*.terminal",
         "agents.*.columns",
@@ -165,7 +164,8 @@ mod tests {
 
     /// Keys that give an agent or a check more. A list in a repository's file replaces the user's, so `deny` and `hide` are among them. A
     /// price of nothing takes the effect out of every budget of dollars.
-    const NEEDED: [&str; 24] = [
+    const NEEDED: [&str; 25] = [
+        "agents.*.cost_pattern",
         "workspace.pass_env",
         "sandbox.read",
         "sandbox.write",

@@ -227,21 +227,21 @@ impl Confiner<'_> {
             paths.iter().filter_map(|path| expanded(path, &self.resolved.environment)).collect()
         };
         let users = PathBuf::from(&self.goal.workspace.repository);
-        let is_in_place = self.goal.workspace.mode.is_in_place();
-        let lends = if is_in_place { Repository::lends } else { Repository::lends_objects };
-        let lent = self.repository.map(lends).unwrap_or_default();
+        let mut lent = self.repository.map(Repository::lends_objects).unwrap_or_default();
         let mut read = vec![self.home.history(self.goal.id)];
         let mut write = vec![directory.clone()];
         let mut hide = expanded(&settings.hide);
         hide.push(self.home.hidden().to_owned());
-        if !is_in_place {
-            hide.push(users);
-            read.extend(lent);
-        } else if matches!(homes, Homes::Agents) {
-            write.extend(lent);
+        if self.goal.workspace.mode.is_in_place() && matches!(homes, Homes::Agents) {
+            let own = self.repository.map(Repository::git_dirs).unwrap_or_default();
+            let is_own =
+                |path: &Path| path.starts_with(&directory) || own.iter().any(|own| path.starts_with(own));
+            lent.retain(|path| !is_own(path));
+            write.extend(own);
         } else {
-            read.extend(lent);
+            hide.push(users);
         }
+        read.extend(lent);
         read.extend(expanded(&settings.read));
         write.extend(expanded(&settings.write));
         let filled = self.home.filled_caches(self.goal.place());

@@ -189,7 +189,7 @@ fn is_of_token(key: &str) -> bool {
 fn is_plain(value: &Value) -> bool {
     match value {
         Value::Array(values) => values.iter().all(Value::is_string),
-        Value::String(text) => !text.is_empty(),
+        Value::String(text) => !text.is_empty() && !text.chars().any(char::is_control),
         value => value.is_number(),
     }
 }

@@ -56,6 +56,10 @@ pub(crate) fn wrapper(tools: Tools<'_>, room: &Room) -> Vec<String> {
         outside.add(["--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_DAC_OVERRIDE"]);
     }
     outside.add(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
+    if rustix::process::getuid().is_root() {
+        // The settings of the kernel are files of root's, and rights that root has lost are not asked for.
+        outside.add(["--ro-bind", "/proc/sys", "/proc/sys"]);
+    }
     let mut inside = Words::default();
     add_rules(room, tools, &mut outside, &mut inside);
     outside.bind("--ro-bind", tools.towline, tools.towline);

@@ -64,8 +64,18 @@ pub(crate) const OURS: &str = "/run/towline";
 /// Where programs of all users put temporary files.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// The homes of users, and sockets of what runs on the machine.
-const HIDDEN: [&str; 3] = ["/home", "/root", "/run"];
+/// The homes of users, and sockets of what runs on the machine: most are in `/run`, and those of some managers of containers and
+/// virtual machines beside their data.
+const HIDDEN: [&str; 8] = [
+    "/home",
+    "/root",
+    "/run",
+    "/var/lib/docker",
+    "/var/lib/incus",
+    "/var/lib/libvirt",
+    "/var/lib/lxd",
+    "/var/snap/lxd",
+];
 
 /// Variables that name directories of the user's outside the home.
 const DIRECTORIES: [&str; 5] =

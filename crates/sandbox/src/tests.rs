@@ -232,3 +232,23 @@ fn a_symlink_that_the_program_sees_is_left_as_it_is() {
         "the private home has none"
     );
 }
+
+#[test]
+fn no_variable_opens_the_home_or_what_is_above_it() {
+    let mut scene = Scene::new();
+    let home = scene.path("home");
+    fs::create_dir_all(home.join("shims")).expect("a directory");
+    let text = home.display().to_string();
+    scene.room.environment.insert("PATH".to_owned(), format!("{text}/shims:{text}/x/../bin"));
+    for variable in ["JAVA_HOME", "CARGO_HOME", "PYENV_ROOT"] {
+        scene.room.environment.insert(variable.to_owned(), text.clone());
+    }
+    let rules = scene.room.rules();
+    let opens_home =
+        |rule: &Rule| matches!(rule, Rule::Read(from) | Rule::Layered(from) if home.starts_with(from));
+    assert!(!rules.values().any(opens_home), "{rules:?}");
+    assert!(
+        !rules.keys().any(|path| path.components().any(|part| part == std::path::Component::ParentDir)),
+        "{rules:?}"
+    );
+}

@@ -3,7 +3,7 @@
 //! Everything else in the home stays out of sight, because it may hold secrets. This is a list of what is known to hold none.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::room::Rule;
 
@@ -78,10 +78,18 @@ pub(crate) fn rules(
 ) -> Vec<(PathBuf, Rule)> {
     let mut rules = Vec::new();
     let named = |variable: &str| absolute(environment.get(variable)?);
-    let mut read = |path: PathBuf| {
-        if let Ok(real) = path.canonicalize() {
-            rules.push((path, Rule::Read(real)));
+    // A variable may name the whole home, or what is above it, which must stay out of sight.
+    let holds_home = |real: &Path| {
+        home.is_some_and(|home| {
+            home.starts_with(real) || home.canonicalize().is_ok_and(|home| home.starts_with(real))
+        })
+    };
+    let mut read = |path: PathBuf| match path.canonicalize() {
+        Ok(real) if !holds_home(&real) => {
+            let is_plain = path.components().all(|part| part != Component::ParentDir);
+            rules.push((if is_plain { path } else { real.clone() }, Rule::Read(real)));
         }
+        _ => {}
     };
     if let Some(home) = home {
         PROGRAMS.iter().for_each(|inner| read(home.join(inner)));
@@ -113,8 +121,13 @@ pub(crate) fn rules(
             }
             continue;
         };
-        for secret in SECRETS.iter().map(|name| cache.join(name)).filter(|secret| secret.is_file()) {
-            rules.push((secret, Rule::Hidden));
+        if holds_home(&real) {
+            continue;
+        }
+        // A symlink may lead to the cache, which is then seen at its own place as well.
+        for place in [&cache, &real] {
+            let secrets = SECRETS.iter().map(|name| place.join(name)).filter(|secret| secret.is_file());
+            rules.extend(secrets.map(|secret| (secret, Rule::Hidden)));
         }
         rules.push((cache, Rule::Layered(real)));
     }

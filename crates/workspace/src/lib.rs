@@ -34,6 +34,7 @@ mod in_use;
 mod large_files;
 mod legacy;
 mod legacy_modules;
+mod lends;
 mod marks;
 mod measure;
 mod merge;

@@ -12,11 +12,9 @@ use towline_core::{Commit, GitSettings};
 use crate::control::must_not_wait;
 use crate::embedded::{self, Nested};
 use crate::git::{Git, Stop, about_and_path, records, shown};
-use crate::git_dir::alternates_of;
 use crate::measure::measure;
 use crate::paths::{from_bytes, settle};
 use crate::snapshot::{Snapshot, Source};
-use crate::submodules::objects_of_submodules;
 use crate::tree::ProvenFiles;
 use crate::walk::{self, Special};
 use crate::{Before, Candidate, Consent, WorkspaceError, unless_git_failed};
@@ -53,7 +51,7 @@ pub struct Repository {
     /// How one of our own reads and writes files.
     pub(crate) settings: Arc<GitSettings>,
     /// Further directories with objects that are seen.
-    borrowed: Vec<PathBuf>,
+    pub(crate) borrowed: Vec<PathBuf>,
     stop: Option<Stop>,
     /// The files of commits that were proven before.
     pub(crate) proven: ProvenFiles,
@@ -122,33 +120,6 @@ impl Repository {
         let found = Self::discover_as_is(root)?;
         let is_same = found.root() == settle(root);
         if is_same { Ok(found) } else { Err(WorkspaceError::NotARepository { path: root.to_path_buf() }) }
-    }
-
-    /// The directories that git in a clone of it reads: its git directories, and those with objects that it borrows.
-    pub fn lends(&self) -> Vec<PathBuf> {
-        let mut lends = vec![self.git_dir.clone(), self.common_dir.clone()];
-        lends.extend(self.borrows());
-        lends.extend(self.lender.iter().flat_map(|lender| lender.lends()));
-        lends
-    }
-
-    /// The directories with objects that are not its own.
-    fn borrows(&self) -> Vec<PathBuf> {
-        let alternates = alternates_of(&self.common_dir.join("objects")).ok().flatten().unwrap_or_default();
-        let alternates = String::from_utf8_lossy(&alternates);
-        let alternates = alternates.lines().map(PathBuf::from).filter(|path| path.is_absolute());
-        self.borrowed.iter().cloned().chain(alternates).collect()
-    }
-
-    /// The directories with objects among those that it lends, its submodules' included. Nothing else is needed to read the history
-    /// in a clone: beside them are hooks, addresses, and whatever the user keeps there.
-    pub fn lends_objects(&self) -> Vec<PathBuf> {
-        let own = [&self.git_dir, &self.common_dir].map(|directory| directory.join("objects"));
-        let mut objects: Vec<PathBuf> = own.into_iter().filter(|path| path.is_dir()).collect();
-        objects.extend(self.borrows());
-        objects.extend(objects_of_submodules(&self.common_dir));
-        objects.extend(self.lender.iter().flat_map(|lender| lender.lends_objects()));
-        objects
     }
 
     pub(crate) fn from_parts(root: PathBuf, git_dir: PathBuf, common_dir: PathBuf, owner: Owner) -> Self {

@@ -22,9 +22,6 @@ use crate::{Workspace, WorkspaceError, embedded, walk};
 /// How many object directories may borrow from one another.
 const LONGEST_CHAIN: usize = 5;
 
-/// How many directories the name of a submodule may have, and how many submodules may be within one another.
-const DEEPEST_MODULE: usize = 8;
-
 impl Workspace {
     /// The submodules that have changes in no commit of theirs, or commits that none of their remotes has.
     pub(crate) fn submodules_with_work(&self) -> Result<Vec<String>, WorkspaceError> {
@@ -128,27 +125,4 @@ fn are_readable(objects: &Path, chain: usize) -> bool {
         }),
         Err(_) => false,
     }
-}
-
-/// The directories with objects of the submodules of a repository, also of those within them.
-pub(crate) fn objects_of_submodules(git_dir: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut pending = vec![(git_dir.join("modules"), 0)];
-    while let Some((directory, depth)) = pending.pop() {
-        if depth > DEEPEST_MODULE {
-            continue;
-        }
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        for module in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-            let objects = module.path().join("objects");
-            if objects.is_dir() {
-                found.push(objects);
-                pending.push((module.path().join("modules"), depth + 1));
-            } else {
-                // The name of a submodule may be a path.
-                pending.push((module.path(), depth + 1));
-            }
-        }
-    }
-    found
 }

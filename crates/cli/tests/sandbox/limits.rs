@@ -82,3 +82,11 @@ fn no_program_reaches_the_control_group_that_it_shares_with_others() {
         "unshare --user true && ! unshare --user --cgroup true 2> refused && grep -q 'not permitted' refused";
     run_to_done(&desk_doing(&format!("({tried}) && touch done")), &format!("test -e done && {tried}"));
 }
+
+#[test]
+fn the_settings_of_the_kernel_cannot_be_changed_not_even_by_root() {
+    let tried =
+        "find /proc/sys -type f -writable 2>/dev/null | head -n 3; test -w /proc/sysrq-trigger && echo sysrq";
+    let desk = desk_doing(&format!("({tried}) > open.txt; touch done"));
+    run_to_done(&desk, &format!("test -e done && test ! -s open.txt && test -z \"$({tried})\""));
+}

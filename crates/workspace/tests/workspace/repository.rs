@@ -233,3 +233,37 @@ fn a_commit_is_on_top_of_those_in_its_history_and_of_no_other() {
         [true, false, false, false]
     );
 }
+
+#[test]
+fn only_directories_of_gits_with_objects_are_lent() {
+    let project = Project::new();
+    let git = project.root.join(".git");
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("secret"), "hush").unwrap();
+    fs::create_dir_all(elsewhere.path().join("objects/keys")).unwrap();
+    let secret = elsewhere.path().display();
+    fs::write(git.join("objects/info/alternates"), format!("{secret}\n{secret}/objects\n/\n")).unwrap();
+    fs::create_dir_all(git.join("modules/real/objects/pack")).unwrap();
+    fs::create_dir_all(git.join("modules/planted")).unwrap();
+    symlink(elsewhere.path(), git.join("modules/planted/objects")).unwrap();
+    let lent = project.repository().lends_objects();
+    let wanted = [git.join("objects"), git.join("modules/real/objects")];
+    assert!(lent.iter().all(|path| wanted.contains(path)), "{lent:?}");
+    assert!(wanted.iter().all(|path| lent.contains(path)), "{lent:?}");
+}
+
+#[test]
+fn an_agent_in_place_gets_the_git_directory_of_its_own_work_tree_alone() {
+    let (project, other) = (Project::new(), Project::new());
+    let dir = |project: &Project| project.root.join(".git").canonicalize().unwrap();
+    assert_eq!(project.repository().git_dirs(), [dir(&project)]);
+    fs::write(dir(&project).join("commondir"), dir(&other).display().to_string()).unwrap();
+    assert_eq!(project.repository().git_dirs(), [dir(&project)]);
+    let linked = project.root.with_file_name("linked");
+    git(&other.root, ["worktree", "add", "-q", &linked.display().to_string()]);
+    let found = Repository::discover(&linked).unwrap().git_dirs();
+    assert_eq!(found, [dir(&other), dir(&other).join("worktrees/linked")]);
+    fs::remove_dir_all(dir(&project)).unwrap();
+    fs::write(project.root.join(".git"), format!("gitdir: {}\n", dir(&other).display())).unwrap();
+    assert_eq!(Repository::discover(&project.root).unwrap().git_dirs(), Vec::<std::path::PathBuf>::new());
+}
