@@ -12,6 +12,8 @@ export const RETRY = 'action:retry';
 
 const FIELD = 'input, textarea, select, [contenteditable]';
 const quiet = new Quiet();
+/** Whether the last key was typed into a field. One that goes away after Enter or a click of a button is not missed. */
+let wasTyping = false;
 
 /** Adds keys. Those of the newest view count. Returns how to remove them. */
 export function addKeys(keys: Record<string, Action>): () => void {
@@ -22,11 +24,12 @@ export function addKeys(keys: Record<string, Action>): () => void {
 }
 
 export function onKey(event: KeyboardEvent): void {
-  if (event.defaultPrevented || event.isComposing) return;
   const target = event.target as HTMLElement | null;
+  const isTyping = target?.closest(FIELD) != null;
+  wasTyping = isTyping && (event.isComposing || event.key.length === 1);
+  if (event.defaultPrevented || event.isComposing) return;
   const withControl = event.ctrlKey || event.metaKey;
   const name = withControl ? `ctrl+${event.key.toLowerCase()}` : event.key;
-  const isTyping = target?.closest(FIELD) != null;
   if (isTyping && name === 'Escape') return target?.blur();
   if (event.altKey || (isTyping && !withControl)) return;
   if (!withControl && event.key.length === 1 && !quiet.allows(performance.now())) return;
@@ -50,7 +53,7 @@ export function watchFields(): () => void {
   const look = (): void => {
     if (field === undefined || (field.isConnected && !field.matches(':disabled'))) return;
     field = undefined;
-    quiet.lost(performance.now());
+    if (wasTyping) quiet.lost(performance.now());
   };
   const removed = new MutationObserver((records) => {
     look();
