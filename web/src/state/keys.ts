@@ -12,7 +12,7 @@ export const RETRY = 'action:retry';
 
 const FIELD = 'input, textarea, select, [contenteditable]';
 const quiet = new Quiet();
-/** Whether the last key was typed into a field. One that goes away after Enter or a click of a button is not missed. */
+/** Whether somebody is in the middle of a text. A field that goes away after Enter, for example on a button, is not missed. */
 let wasTyping = false;
 
 /** Adds keys. Those of the newest view count. Returns how to remove them. */
@@ -26,7 +26,7 @@ export function addKeys(keys: Record<string, Action>): () => void {
 export function onKey(event: KeyboardEvent): void {
   const target = event.target as HTMLElement | null;
   const isTyping = target?.closest(FIELD) != null;
-  wasTyping = isTyping && (event.isComposing || event.key.length === 1);
+  if (event.key === 'Enter' || event.key === 'Escape') wasTyping = false;
   if (event.defaultPrevented || event.isComposing) return;
   const withControl = event.ctrlKey || event.metaKey;
   const name = withControl ? `ctrl+${event.key.toLowerCase()}` : event.key;
@@ -68,6 +68,7 @@ export function watchFields(): () => void {
     // The palette goes away only when somebody has chosen in it.
     field = target instanceof HTMLElement && target.matches(FIELD) && !target.matches('[role="combobox"]') ? target : undefined;
   }, { signal });
+  addEventListener('input', () => { wasTyping = true; }, { signal });
   addEventListener('focusout', ({ target }) => {
     // Some browsers report it while the field is being taken away.
     setTimeout(() => {
