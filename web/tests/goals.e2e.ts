@@ -41,7 +41,7 @@ describe('a goal on the page', () => {
     await desk.page.reload();
     await desk.page.getByText('Costs at most $100.00').waitFor();
     await desk.page.getByRole('button', { name: 'Clear' }).click();
-    expect(await desk.page.getByLabel('Task').inputValue()).toBe('');
+    expect(await desk.page.getByRole('textbox', { name: 'Task' }).inputValue()).toBe('');
     await desk.page.getByRole('button', { name: 'Undo' }).click();
     await desk.page.getByText('Costs at most $100.00').waitFor();
     await desk.page.getByLabel('Project').fill('webshop');
@@ -132,7 +132,7 @@ describe('a goal on the page', () => {
     await file.getByRole('button', { name: 'work.txt' }).click();
     expect(await file.getByLabel('Comment on line 2', { exact: true }).last().inputValue()).toBe('One line is enough.');
     await desk.page.getByRole('button', { name: 'Start a follow-up goal' }).click();
-    expect(await desk.page.getByLabel('Task').inputValue()).toMatch(/^Follow up on .*\n\nwork.txt:1-2\n> \+line one\n> \+line two\nOne line is enough.$/);
+    expect(await desk.page.getByRole('textbox', { name: 'Task' }).inputValue()).toMatch(/^Follow up on .*\n\nwork.txt:1-2\n> \+line one\n> \+line two\nOne line is enough.$/);
     // The checks and the agent of the goal are there already.
     expect(await desk.page.getByLabel('Check 1').inputValue()).toBe('test -f work.txt');
     expect(await desk.page.getByLabel('works', { exact: true }).isChecked()).toBe(true);
@@ -176,7 +176,7 @@ describe('a goal on the page', () => {
     // The browser names the plan that was refused.
     desk.complaints.splice(0);
     await conflict.getByRole('button', { name: 'Start a goal that resolves it' }).click();
-    expect(await page.getByLabel('Task').inputValue()).toBe(`merge ${candidate.slice(0, 12)} and resolve the conflicts`);
+    expect(await page.getByRole('textbox', { name: 'Task' }).inputValue()).toBe(`merge ${candidate.slice(0, 12)} and resolve the conflicts`);
     expect(await page.getByLabel('hears', { exact: true }).isChecked()).toBe(true);
   });
 });

@@ -89,8 +89,12 @@ describe('the keyboard alone', () => {
     await keyboard.press('Enter');
     await desk.page.getByText('1 comment', { exact: true }).waitFor();
     await keyboard.press('Escape');
-    await keyboard.press('m');
-    await desk.page.getByRole('button', { name: /^Merge 1 file into/ }).waitFor();
+    // Keys rest for a second after the field for the comment has gone.
+    const merge = desk.page.getByRole('button', { name: /^Merge 1 file into/ });
+    await expect.poll(async () => {
+      await keyboard.press('m');
+      return merge.isVisible();
+    }, { timeout: 10_000, interval: 300 }).toBe(true);
     await tabTo(desk.page, 'Merge 1 file into');
     await keyboard.press('Enter');
     await desk.page.getByText('The branch is at').waitFor();

@@ -12,8 +12,6 @@ export const RETRY = 'action:retry';
 
 const FIELD = 'input, textarea, select, [contenteditable]';
 const quiet = new Quiet();
-/** Whether somebody is in the middle of a text. A field that goes away after Enter, for example on a button, is not missed. */
-let wasTyping = false;
 
 /** Adds keys. Those of the newest view count. Returns how to remove them. */
 export function addKeys(keys: Record<string, Action>): () => void {
@@ -24,12 +22,11 @@ export function addKeys(keys: Record<string, Action>): () => void {
 }
 
 export function onKey(event: KeyboardEvent): void {
-  const target = event.target as HTMLElement | null;
-  const isTyping = target?.closest(FIELD) != null;
-  if (event.key === 'Enter' || event.key === 'Escape') wasTyping = false;
   if (event.defaultPrevented || event.isComposing) return;
+  const target = event.target as HTMLElement | null;
   const withControl = event.ctrlKey || event.metaKey;
   const name = withControl ? `ctrl+${event.key.toLowerCase()}` : event.key;
+  const isTyping = target?.closest(FIELD) != null;
   if (isTyping && name === 'Escape') return target?.blur();
   if (event.altKey || (isTyping && !withControl)) return;
   if (!withControl && event.key.length === 1 && !quiet.allows(performance.now())) return;
@@ -53,7 +50,7 @@ export function watchFields(): () => void {
   const look = (): void => {
     if (field === undefined || (field.isConnected && !field.matches(':disabled'))) return;
     field = undefined;
-    if (wasTyping) quiet.lost(performance.now());
+    quiet.lost(performance.now());
   };
   const removed = new MutationObserver((records) => {
     look();
@@ -68,7 +65,6 @@ export function watchFields(): () => void {
     // The palette goes away only when somebody has chosen in it.
     field = target instanceof HTMLElement && target.matches(FIELD) && !target.matches('[role="combobox"]') ? target : undefined;
   }, { signal });
-  addEventListener('input', () => { wasTyping = true; }, { signal });
   addEventListener('focusout', ({ target }) => {
     // Some browsers report it while the field is being taken away.
     setTimeout(() => {
