@@ -20,6 +20,7 @@ mod goal;
 mod hexadecimal;
 mod ids;
 mod judging;
+mod model_choice;
 mod names;
 mod phase;
 mod plain_text;
@@ -60,6 +61,7 @@ pub use ids::{
     Seq, SessionId,
 };
 pub use judging::{AbsentJudge, Exhibit, Judging, NoOpinion, Opinion};
+pub use model_choice::ModelChoice;
 pub use phase::{EscalationReason, FailureReason, PauseReason, Phase, StopWhy, Stopping};
 pub use plain_text::{harmless, misleads, misleads_after, plain_line, without_escapes};
 pub use policy::Policy;
@@ -75,8 +77,8 @@ pub use schedule::{
     Scheduling, Situation, rank, schedule,
 };
 pub use state::{
-    Attempt, CompactionRequest, ContextState, GoalState, Inherited, Merge, ModelChoice, Outage,
-    SessionBinding, Unavailable, WorkspaceBinding,
+    Attempt, CompactionRequest, ContextState, GoalState, Inherited, Merge, Outage, SessionBinding,
+    Unavailable, WorkspaceBinding,
 };
 pub use step::{Illegal, Moved, Stale, Step, StepOutcome, step};
 pub use units::{MicroUsd, Reported, Spent, Tokens, Uncounted, Usage};

@@ -143,7 +143,7 @@ mod tests {
                     agent: AgentName::new("claude"),
                     native_id: SessionId::new("s"),
                     model: None,
-                    directory: "/work".to_owned(),
+                    directory: "/project".to_owned(),
                     since: at(0),
                     asked_model: ModelChoice::Unknown,
                     origin: None,

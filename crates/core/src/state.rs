@@ -1,7 +1,6 @@
 //! The state of a goal: the fold of its log.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AbsentJudge, AgentName, AttemptId, AttemptNo, Axis, Baseline, Budget, Check, Commit, Confined, Decision,
-    End, Exit, Generation, Goal, GoalId, Judging, MicroUsd, OperatorMessage, Origin, Phase, Question,
-    QuestionNo, ReplacedChecks, Sandbox, SessionId, Tokens, Usage, Verdict, Work,
+    End, Exit, Generation, Goal, GoalId, Judging, MicroUsd, ModelChoice, OperatorMessage, Origin, Phase,
+    Question, QuestionNo, ReplacedChecks, Sandbox, SessionId, Tokens, Usage, Verdict, Work,
 };
 
 /// The state of a goal. Stored with every step; always equal to replaying the log.
@@ -434,35 +433,6 @@ pub struct SessionBinding {
     /// Where the goal came from. Unknown for sessions of earlier versions.
     #[serde(default)]
     pub origin: Option<Origin>,
-}
-
-/// The model that an attempt asks for.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ModelChoice {
-    /// Recorded by an earlier version.
-    #[default]
-    Unknown,
-    /// None: the agent decides.
-    AgentDefault,
-    Named(String),
-}
-
-impl ModelChoice {
-    /// Whether a session of this model cannot be continued with the other one.
-    pub fn differs_from(&self, other: &Self) -> bool {
-        *self != Self::Unknown && *other != Self::Unknown && self != other
-    }
-}
-
-impl fmt::Display for ModelChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unknown => "an unknown model",
-            Self::AgentDefault => "the agent's own",
-            Self::Named(model) => model,
-        })
-    }
 }
 
 /// One process tree of one agent, from its start to its classified end.
