@@ -158,7 +158,7 @@ impl Keys {
 
     /// From the oldest to the active one.
     fn entries(&self) -> Result<Vec<ListedKey>, Failure> {
-        // Whoever can write there can put a key of their own in the place of these.
+        // A user who can write there can replace these keys.
         must_be_closed(&self.folder, WRITABLE_BY_OTHERS)?;
         must_be_closed(&self.list(), WRITABLE_BY_OTHERS)?;
         match towline_files::read_if_present(&self.list(), LONGEST_LIST)? {

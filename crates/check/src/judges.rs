@@ -70,7 +70,7 @@ pub enum JudgeAnswer {
     /// None, for a reason that may pass in a moment.
     NotNow {
         why: String,
-        /// Whether it has used something. Then it is not asked again at once: whoever counts what that costs decides.
+        /// Whether it has used something. Then it is not asked again at once: the core counts what that costs, and decides.
         paid: bool,
     },
     /// It answered, and its answer is none.

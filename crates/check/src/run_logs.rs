@@ -24,7 +24,7 @@ impl RunLogs {
     }
 }
 
-/// A name that nobody has used, and that begins with this one.
+/// An unused name that begins with this one.
 pub(crate) fn unused(name: &str) -> String {
     format!("{name}-{}", Uuid::new_v4().simple())
 }

@@ -110,7 +110,7 @@ pub struct Continuation {
     pub session: SessionBinding,
     /// What the agent may report again, because it counts the whole conversation.
     pub used: Usage,
-    /// What confined all that touched the earlier goal, whose workspace and home this one goes on in. Earlier versions did not
+    /// What confined everything that touched the earlier goal. This one continues in its workspace and home. Earlier versions did not
     /// record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confined: Option<Confined>,

@@ -114,7 +114,7 @@ pub struct AbsentJudge {
     pub tries: u32,
     /// How many conversations in a row used something without an answer.
     pub paid: u32,
-    /// How often in a row nobody knew when its quota opens again.
+    /// How many times in a row the time at which its quota opens again was unknown.
     #[serde(default)]
     pub guesses: u32,
     /// The number of the last conversation that is counted.

@@ -105,7 +105,7 @@ pub struct GoalState {
     /// When a person last opened the agent's own session in the workspace.
     #[serde(default)]
     pub entered_at: Option<Timestamp>,
-    /// What confined the goal whose workspace and home this one goes on in.
+    /// What confined the earlier goal, if this one continues in its workspace and home.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_confined: Option<Confined>,
     /// Whether all files of a goal that works in place are as they were before it.

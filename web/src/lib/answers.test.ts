@@ -40,7 +40,7 @@ describe('a question that was closed elsewhere', () => {
   it('says why', () => {
     expect(closedBecause('the\nblue one.', { phase: 'running' })).toBe('Answered elsewhere: the blue one.');
     expect(closedBecause(undefined, { phase: 'cancelled' })).toBe('The goal has ended.');
-    expect(closedBecause(undefined, { phase: 'running' })).toBe('The agent does not wait for an answer any more.');
-    expect(closedBecause(undefined, undefined)).toBe('The agent does not wait for an answer any more.');
+    expect(closedBecause(undefined, { phase: 'running' })).toBe('The agent is no longer waiting for an answer.');
+    expect(closedBecause(undefined, undefined)).toBe('The agent is no longer waiting for an answer.');
   });
 });

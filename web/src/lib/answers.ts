@@ -43,5 +43,5 @@ function answerOf(part: Asked, chosen: Chosen | undefined): string {
 export function closedBecause(answer: string | undefined, goal: { phase: string } | undefined): string {
   if (answer !== undefined) return `Answered elsewhere: ${oneLine(answer).replace(/\.$/, '')}.`;
   if (goal !== undefined && statusOf(goal).group === 'ended') return 'The goal has ended.';
-  return 'The agent does not wait for an answer any more.';
+  return 'The agent is no longer waiting for an answer.';
 }

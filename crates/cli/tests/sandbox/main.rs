@@ -46,7 +46,7 @@ fn the_default_is_level_2_where_bubblewrap_works() {
 /// Any user who is not root.
 const SOMEBODY: u32 = 12_345;
 
-/// bubblewrap works in another way for root. The other tests run as whoever starts them.
+/// bubblewrap starts programs differently for root. The other tests run as the user who starts them.
 #[test]
 fn a_user_who_is_not_root_has_the_same_sandbox_and_layers_over_caches() {
     if !rustix::process::getuid().is_root() {
